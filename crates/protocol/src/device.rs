@@ -1,0 +1,43 @@
+//! Device heartbeat (T-205 §4, D19).
+
+use serde::{Deserialize, Serialize};
+
+use crate::{DeviceId, InstanceId, RemoteTaskId, WireTime};
+
+/// `POST /devices/heartbeat`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceHeartbeat {
+    pub device_id: DeviceId,
+    pub instance_id: InstanceId,
+    /// Serial of the phone in use; `None` while no phone is connected.
+    pub phone_serial: Option<String>,
+    pub app_version: String,
+    pub android_version: Option<String>,
+    pub pdd_version: Option<String>,
+    /// The last accessibility dump succeeded within the heartbeat TTL (D19).
+    pub accessibility_connected: bool,
+    pub pdd_installed: bool,
+    /// Checked against the server's own record only; the server's is the authority (T-205 §4).
+    pub active_task_id: Option<RemoteTaskId>,
+    pub client_time: WireTime,
+}
+
+/// Why a device may not claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotReady {
+    AccessibilityOff,
+    PddMissing,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceHeartbeatAnswer {
+    pub server_time: WireTime,
+    pub not_ready: Vec<NotReady>,
+    /// The task the server holds this device to.
+    pub active_task_id: Option<RemoteTaskId>,
+    /// Tasks of this device whose cancel was asked for (D4).
+    pub cancel_requested_tasks: Vec<RemoteTaskId>,
+    /// How long this heartbeat keeps the device ready, in milliseconds.
+    pub ttl_ms: u64,
+}

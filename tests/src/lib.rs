@@ -1,0 +1,1 @@
+//! The scenarios live in `tests/`; this crate has no code of its own.

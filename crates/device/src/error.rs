@@ -103,12 +103,8 @@ impl PhoneError {
     /// One sentence for the person at the desk.
     pub fn next_step(&self) -> &'static str {
         match self {
-            PhoneError::DeviceGone { .. } | PhoneError::Link { .. } => {
-                "Check the cable or Wi-Fi and that the phone is on, then try again."
-            }
-            PhoneError::Unauthorized { .. } => {
-                "Unlock the phone, tick 'Always allow from this computer' and press Allow."
-            }
+            PhoneError::DeviceGone { .. } | PhoneError::Link { .. } => "Check the cable or Wi-Fi and that the phone is on, then try again.",
+            PhoneError::Unauthorized { .. } => "Unlock the phone, tick 'Always allow from this computer' and press Allow.",
             PhoneError::AdbUnreachable { .. } => "Check the phone's address and that USB or wireless debugging is on.",
             PhoneError::Timeout { .. } => "Wait until the phone responds to touch again, then try again.",
             PhoneError::Cancelled { .. } => "Nothing to do; start it again when you are ready.",
@@ -116,9 +112,7 @@ impl PhoneError {
             PhoneError::AccessibilityTaken { .. } => "Close the other automation program on the phone, then try again.",
             PhoneError::NeverIdle => "Turn off the phone's animations in Developer options, then try again.",
             PhoneError::BadScreen { .. } => "Look at the phone, close what covers the page and log in if asked.",
-            PhoneError::InputRefused { .. } => {
-                "Turn on 'USB debugging (Security settings)' in Developer options and restart the phone."
-            }
+            PhoneError::InputRefused { .. } => "Turn on 'USB debugging (Security settings)' in Developer options and restart the phone.",
             PhoneError::PddMissing => "Install Pinduoduo on the phone or enable it again.",
             PhoneError::BadAnswer { .. } => "Send a support bundle; this phone answers in a way we do not know.",
             PhoneError::GuardRefused(_) => "Look at the phone; the page is not what the step expected.",

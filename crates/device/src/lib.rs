@@ -1,1 +1,22 @@
-//! device
+//! The phone: what is on its screen, and the one guarded way to touch it.
+//!
+//! Other rooms see [`Phone`], [`UiTree`], [`Capture`] and [`guard::check`]. Sockets, shell commands and
+//! input never leave this crate, so no room can go around the guard (D10). It knows no page of Pinduoduo
+//! beyond the words that mean money; recognising pages is the work of `pdd`.
+
+mod adb;
+mod capture;
+mod clock;
+mod error;
+pub mod fake;
+pub mod guard;
+mod phone;
+mod tree;
+
+pub use adb::{AdbError, AdbKey, BadKey};
+pub use capture::{Capture, CaptureId, CaptureWant, Foreground, Screenshot, Verdict};
+pub use error::PhoneError;
+pub use fake::FakePhone;
+pub use guard::{Action, BadGoodsId, ExtraPatterns, GoodsId, Key, Refused, RefusedReason, Screen, Ticket, check};
+pub use phone::{PDD_PACKAGE, PDD_PACKAGE_HOS, Phone, PhoneFacts, ScreenSize};
+pub use tree::{Bounds, MAX_DUMP_BYTES, MAX_NODES, Node, NodeId, Point, TreeError, UiTree};

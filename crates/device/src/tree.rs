@@ -169,10 +169,7 @@ pub struct UiTree {
 
 impl fmt::Debug for UiTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UiTree")
-            .field("nodes", &self.records.len())
-            .field("rotation", &self.rotation)
-            .finish_non_exhaustive()
+        f.debug_struct("UiTree").field("nodes", &self.records.len()).field("rotation", &self.rotation).finish_non_exhaustive()
     }
 }
 

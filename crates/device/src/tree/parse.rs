@@ -39,10 +39,7 @@ pub(super) fn parse(raw: &[u8]) -> Result<UiTree, TreeError> {
             // Noise after a finished fragment is not part of it.
             Err(_) if builder.open.is_empty() && !builder.records.is_empty() => break,
             Err(error) => {
-                return Err(TreeError::Xml {
-                    position: start as u64 + reader.error_position(),
-                    reason: error.to_string(),
-                });
+                return Err(TreeError::Xml { position: start as u64 + reader.error_position(), reason: error.to_string() });
             }
         };
         let done = match event {
@@ -86,9 +83,7 @@ pub(super) fn parse(raw: &[u8]) -> Result<UiTree, TreeError> {
 fn tree_start(text: &str) -> Option<usize> {
     ["<hierarchy", "<displays", "<node"].iter().filter_map(|mark| text.find(mark)).min().or_else(|| {
         // Appium class-name tags without a hierarchy.
-        text.match_indices('<')
-            .find(|(at, _)| text[at + 1..].starts_with(|c: char| c.is_ascii_alphabetic()))
-            .map(|(at, _)| at)
+        text.match_indices('<').find(|(at, _)| text[at + 1..].starts_with(|c: char| c.is_ascii_alphabetic())).map(|(at, _)| at)
     })
 }
 
@@ -134,8 +129,7 @@ impl Builder {
         };
         let mut is_node = name == "node";
         for attribute in element.attributes().with_checks(false) {
-            let attribute = attribute
-                .map_err(|error| TreeError::Xml { position, reason: format!("attribute of <{name}>: {error}") })?;
+            let attribute = attribute.map_err(|error| TreeError::Xml { position, reason: format!("attribute of <{name}>: {error}") })?;
             let raw: &str = &attribute.value;
             let key = attribute.key.into_inner();
             if container {

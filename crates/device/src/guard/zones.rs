@@ -1,0 +1,200 @@
+//! Where on this tree a finger must not go.
+//!
+//! Computed from the tree alone, so a wrong page name from the recogniser cannot open anything.
+
+use super::patterns::{ExtraPatterns, Kind, normalise};
+use super::{Refusal, RefusedReason};
+use crate::phone::ScreenSize;
+use crate::tree::{Bounds, Node, NodeId, Point, UiTree};
+
+/// A clickable with more nodes below it than this is a container, not a button; its labels are not joined.
+const BUTTON_NODES: usize = 16;
+
+struct Zone {
+    bounds: Bounds,
+    kind: Kind,
+    node: NodeId,
+}
+
+pub(super) struct Zones {
+    zones: Vec<Zone>,
+    /// Everything from this y down is the checkout.
+    checkout_top: Option<i32>,
+    /// A paying node whose place is unknown.
+    unplaced: Option<(NodeId, Kind, String)>,
+    /// Per node: the kind it matches itself.
+    kinds: Vec<Option<Kind>>,
+}
+
+impl Zones {
+    pub(super) fn of(tree: &UiTree, size: ScreenSize, extra: &ExtraPatterns) -> Zones {
+        let screen = size.bounds(tree.rotation());
+        let normals: Vec<Labels> = tree.nodes().map(Labels::of).collect();
+        let mut kinds: Vec<Option<Kind>> = normals.iter().map(|labels| labels.kind(extra)).collect();
+        joined_labels(tree, &normals, extra, &mut kinds);
+        price_only_buttons(tree, screen, &mut kinds);
+
+        let mut zones = Vec::new();
+        let mut unplaced = None;
+        let nearest = nearest_clickable(tree);
+        for node in tree.nodes() {
+            let Some(kind) = kinds[node.id().index()] else { continue };
+            if !node.bounds_known() && kind != Kind::Buy && unplaced.is_none() {
+                unplaced = Some((node.id(), kind, node.label().to_owned()));
+            }
+            zones.push(Zone { bounds: node.bounds(), kind, node: node.id() });
+            if let Some(bounds) = pressed_with(node, nearest[node.id().index()], kind, screen) {
+                zones.push(Zone { bounds, kind, node: node.id() });
+            }
+        }
+        let checkout_top = checkout_top(tree, &normals, &nearest, screen);
+        Zones { zones, checkout_top, unplaced, kinds }
+    }
+
+    /// Refuses everything when a paying node could be anywhere.
+    pub(super) fn placed(&self) -> Result<(), Refusal> {
+        match &self.unplaced {
+            None => Ok(()),
+            Some((node, _, label)) => Err((RefusedReason::UnplacedPaymentNode { label: label.chars().take(40).collect() }, Some(*node))),
+        }
+    }
+
+    /// May a finger come down here at all?
+    pub(super) fn start_at(&self, tree: &UiTree, at: Point) -> Result<(), Refusal> {
+        // The gravest reason first: an operator should read "payment", not "buy".
+        let worst = self.zones.iter().filter(|zone| zone.bounds.contains(at)).max_by_key(|zone| zone.kind);
+        let refuse = |zone: &Zone| Err((zone.kind.refusal(tree.node(zone.node).label()), Some(zone.node)));
+        if let Some(zone) = worst.filter(|zone| zone.kind != Kind::Buy) {
+            return refuse(zone);
+        }
+        if let Some(top) = self.checkout_top.filter(|top| at.y >= *top) {
+            return Err((RefusedReason::CheckoutZone { top }, None));
+        }
+        worst.map_or(Ok(()), refuse)
+    }
+
+    /// May a finger come down and up again here?
+    pub(super) fn tap_at(&self, tree: &UiTree, at: Point) -> Result<(), Refusal> {
+        self.start_at(tree, at)?;
+        // Children come after their parent, so one pass from the end sees every subtree before its root.
+        let mut clickable_below = vec![false; tree.len()];
+        let mut money_below: Vec<Option<(Kind, NodeId)>> = vec![None; tree.len()];
+        for index in (0..tree.len()).rev() {
+            let node = tree.node(NodeId(index as u32));
+            let hit = node.clickable() && node.bounds().contains(at);
+            // Whatever the app does with a click on this node, it may do what the control inside it does.
+            if hit && !clickable_below[index] {
+                if let Some((kind, below)) = money_below[index] {
+                    return Err((kind.refusal(tree.node(below).label()), Some(below)));
+                }
+            }
+            if let Some(parent) = node.parent() {
+                let up = parent.id().index();
+                clickable_below[up] |= hit || clickable_below[index];
+                let own = self.kinds[index].filter(|kind| *kind != Kind::Buy).map(|kind| (kind, node.id()));
+                money_below[up] = money_below[up].max(own).max(money_below[index]);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Normalised text, description and hint of one node.
+struct Labels {
+    text: String,
+    desc: String,
+    hint: String,
+}
+
+impl Labels {
+    fn of(node: Node<'_>) -> Labels {
+        Labels { text: normalise(node.text()), desc: normalise(node.desc()), hint: normalise(node.hint()) }
+    }
+
+    fn kind(&self, extra: &ExtraPatterns) -> Option<Kind> {
+        [&self.text, &self.desc, &self.hint].into_iter().filter_map(|label| extra.kind_of(label)).max()
+    }
+
+    fn any(&self, test: impl Fn(&str) -> bool) -> bool {
+        test(&self.text) || test(&self.desc)
+    }
+
+    fn joined(&self) -> &str {
+        if self.text.is_empty() { &self.desc } else { &self.text }
+    }
+}
+
+/// A button may spell its word over several text nodes (`提交` + `订单`).
+fn joined_labels(tree: &UiTree, normals: &[Labels], extra: &ExtraPatterns, kinds: &mut [Option<Kind>]) {
+    for node in tree.nodes().filter(|node| node.clickable()) {
+        if node.descendants().take(BUTTON_NODES + 1).count() > BUTTON_NODES {
+            continue;
+        }
+        let mut all = normals[node.id().index()].joined().to_owned();
+        for below in node.descendants() {
+            all.push_str(normals[below.id().index()].joined());
+        }
+        let kind = extra.kind_of(&all);
+        let slot = &mut kinds[node.id().index()];
+        *slot = (*slot).max(kind);
+    }
+}
+
+/// The bottom bar's buy button is sometimes just `¥76` (facts/pdd 2).
+fn price_only_buttons(tree: &UiTree, screen: Bounds, kinds: &mut [Option<Kind>]) {
+    let line = screen.height() / 5 * 4;
+    for node in tree.nodes().filter(|node| node.clickable() && node.bounds().center().y > line) {
+        let label = node.label();
+        let price = label.contains(['¥', '￥'])
+            && label.chars().all(|c| c.is_ascii_digit() || c.is_whitespace() || matches!(c, '¥' | '￥' | '.' | ','));
+        if price {
+            let slot = &mut kinds[node.id().index()];
+            *slot = (*slot).max(Some(Kind::Buy));
+        }
+    }
+}
+
+/// Per node its nearest clickable ancestor, in one pass from the top.
+fn nearest_clickable(tree: &UiTree) -> Vec<Option<NodeId>> {
+    let mut nearest: Vec<Option<NodeId>> = Vec::with_capacity(tree.len());
+    for node in tree.nodes() {
+        nearest.push(node.parent().and_then(|up| if up.clickable() { Some(up.id()) } else { nearest[up.id().index()] }));
+    }
+    nearest
+}
+
+/// What is pressed together with a matching node: its nearest clickable ancestor, or, when the app
+/// does not mark its buttons clickable, the box around it if that is small enough to be a button.
+fn pressed_with(node: Node<'_>, nearest: Option<NodeId>, kind: Kind, screen: Bounds) -> Option<Bounds> {
+    match (nearest.map(|id| node.tree().node(id)), kind) {
+        // A whole page that is clickable is not a buy button; the button itself stays refused.
+        (Some(up), Kind::Buy) => (up.bounds().area() * 2 < screen.area()).then(|| up.bounds()),
+        (Some(up), Kind::Payment | Kind::Submit) => Some(up.bounds()),
+        (None, _) => node.parent().map(|up| up.bounds()).filter(|bounds| bounds.area() * 4 < screen.area()),
+    }
+}
+
+/// On anything that looks like the checkout sheet: the top of the payment row, or of the submit
+/// button when there is no row, or the last fifth of the screen when neither can be placed.
+fn checkout_top(tree: &UiTree, normals: &[Labels], nearest: &[Option<NodeId>], screen: Bounds) -> Option<i32> {
+    let has = |word: &str| normals.iter().any(|labels| labels.any(|label| label.contains(word)));
+    let stepper = has("减少数量") && has("增加数量");
+    if !stepper && !has("更换支付方式") && !has("提交订单") {
+        return None;
+    }
+    let row = |label: &str| label.contains("支付方式") || (label.starts_with("使用") && label.contains("支付"));
+    let submit = |label: &str| ["提交订单", "立即支付", "确认支付", "支付订单", "确认下单"].iter().any(|word| label.contains(word));
+    let top_of = |test: &dyn Fn(&str) -> bool| {
+        tree.nodes()
+            .filter(|node| normals[node.id().index()].any(test) && !node.bounds().is_empty())
+            .map(|node| {
+                let around = nearest[node.id().index()]
+                    .map(|id| tree.node(id).bounds())
+                    .filter(|bounds| !bounds.is_empty() && bounds.height() * 4 <= screen.height());
+                around.map_or(node.bounds().top, |bounds| bounds.top.min(node.bounds().top))
+            })
+            .min()
+    };
+    let found = [top_of(&row), top_of(&submit)].into_iter().flatten().min();
+    Some(found.unwrap_or(screen.bottom / 5 * 4))
+}

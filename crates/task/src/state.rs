@@ -157,10 +157,12 @@ pub fn next(state: TaskState, event: Event, facts: Facts) -> Result<TaskState, I
         Event::RunStarted if facts.marked => allow(&[], S::Running),
         Event::RunStarted if collect => allow(&[S::Claimed, S::RetryWait], S::Running),
         Event::RunStarted => allow(&[S::Claimed], S::Running),
+        Event::PhoneUnreachable if facts.marked => allow(&[], S::RetryWait),
         Event::PhoneUnreachable => allow(&[S::Claimed], S::RetryWait),
         Event::BadTaskData => allow(&[S::Claimed], S::Failed),
         Event::OperatorStopped if facts.marked => allow(&[], S::Cancelled),
         Event::OperatorStopped => allow(&[S::Claimed, S::Running], S::Cancelled),
+        Event::ClaimLost if facts.marked => allow(&[S::Claimed], S::ManualReview),
         Event::ClaimLost => allow(&[S::Claimed], S::Cancelled),
         // From manual_review only the read-only reconcile of a marked purchase brings a result.
         Event::ResultSaved if facts.marked => allow(&[S::Running, S::ManualReview], S::ResultPending),

@@ -1,0 +1,292 @@
+//! Every sentence that tells a person what went wrong and what to do next, in both languages, in one table.
+//!
+//! The window and the console both read from here; a test holds the table complete. Detail (an error chain) is for support.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use specta::Type;
+
+/// What went wrong, in one language.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Type)]
+#[serde(rename_all = "camelCase")]
+pub struct Sentence {
+    pub cause: String,
+    pub next_step: String,
+}
+
+/// A cause and a next step, in both languages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Type)]
+#[serde(rename_all = "camelCase")]
+pub struct Problem {
+    pub code: String,
+    pub zh: Sentence,
+    pub en: Sentence,
+    /// The technical chain, untranslated; never holds a secret.
+    pub detail: String,
+}
+
+macro_rules! problems {
+    ($($variant:ident $code:literal { zh: $zc:literal => $zn:literal, en: $ec:literal => $en:literal })+) => {
+        /// The kinds of problem a person can meet.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Kind { $($variant,)+ }
+
+        impl Kind {
+            pub const ALL: &[Kind] = &[$(Kind::$variant,)+];
+
+            pub const fn code(self) -> &'static str { match self { $(Self::$variant => $code,)+ } }
+
+            /// The kind whose code is `code`, for errors that crossed the database as text.
+            pub fn from_code(code: &str) -> Option<Self> { match code { $($code => Some(Self::$variant),)+ _ => None } }
+
+            const fn texts(self) -> [&'static str; 4] { match self { $(Self::$variant => [$zc, $zn, $ec, $en],)+ } }
+        }
+    };
+}
+
+problems! {
+    ServerUnreachable "SERVER_UNREACHABLE" {
+        zh: "连不上服务器。" => "请确认服务器已启动、地址正确、网络通畅。程序会自动重试，已完成的结果都保存在本机，不会丢。",
+        en: "The server cannot be reached." => "Check that it is running, that the address is right and that the network works. The program keeps trying; finished results are kept here."
+    }
+    LoginRefused "LOGIN_REFUSED" {
+        zh: "用户名或密码不对。" => "请重新输入；忘记密码请联系管理员重设。",
+        en: "User name or password is wrong." => "Type them again, or ask an administrator to reset the password."
+    }
+    DeviceNotAuthorized "DEVICE_NOT_AUTHORIZED" {
+        zh: "这台设备还没有授权给该用户。" => "请把本机设备编号发给管理员，授权后再登录。",
+        en: "This device is not authorised for this user." => "Give this device's id to an administrator, then log in again."
+    }
+    LoginNeeded "UNAUTHENTICATED" {
+        zh: "登录已失效。" => "请重新登录；未发送的结果会在登录后继续发送。",
+        en: "The login is no longer valid." => "Log in again; waiting results are sent after that."
+    }
+    RateLimited "RATE_LIMITED" {
+        zh: "登录尝试太频繁。" => "请等一分钟再试。",
+        en: "Too many login attempts." => "Wait a minute, then try again."
+    }
+    OtherServer "OTHER_SERVER" {
+        zh: "这个数据文件夹属于另一台服务器。" => "请换回原来的服务器地址，或为新服务器使用一个新的数据文件夹。",
+        en: "This data folder belongs to another server." => "Use the address it was bound to, or a new data folder for the new server."
+    }
+    DeviceInUse "DEVICE_IN_USE" {
+        zh: "这台设备或这部手机正被另一个程序使用。" => "请关闭另一处正在运行的程序，两分钟后会自动恢复。",
+        en: "This device or phone is in use by another running copy." => "Close the other copy; it recovers by itself within two minutes."
+    }
+    DeviceBusy "DEVICE_BUSY" {
+        zh: "服务器上这台设备还有未结束的任务。" => "请在任务列表中先处理完它，或请管理员关闭该任务。",
+        en: "The server still holds this device to an unfinished task." => "Finish it in the task list, or ask an administrator to close it."
+    }
+    DeviceNotReady "DEVICE_NOT_READY" {
+        zh: "手机还没准备好，暂不领取任务。" => "请检查手机已连接、已解锁、已安装拼多多。",
+        en: "The phone is not ready, so no task is claimed." => "Check that it is connected, unlocked and has Pinduoduo installed."
+    }
+    PhoneGone "DEVICE_GONE" {
+        zh: "手机断开了。" => "请检查数据线或无线连接，并确认已打开 USB 调试；重新连上后点“开始”继续。",
+        en: "The phone is gone." => "Check the cable or the wireless link and USB debugging, then start again once it is back."
+    }
+    AdbUnreachable "ADB_UNREACHABLE" {
+        zh: "连不上手机的调试端口。" => "请确认手机地址和端口正确、手机在同一网络，并已打开 USB 调试或无线调试。",
+        en: "The phone's debugging port cannot be reached." => "Check its address and port, that it is on the same network and that USB or wireless debugging is on."
+    }
+    PhoneUnauthorized "UNAUTHORIZED" {
+        zh: "手机没有允许这台电脑调试。" => "请在手机弹出的“允许 USB 调试吗”窗口中勾选“始终允许”并点“允许”。",
+        en: "The phone has not allowed this computer to debug it." => "On the phone, tick \"Always allow\" in the debugging question and press Allow."
+    }
+    PddMissing "PDD_MISSING" {
+        zh: "手机上没有安装拼多多。" => "请在手机上安装拼多多并登录，然后重试。",
+        en: "Pinduoduo is not installed on the phone." => "Install it on the phone, log in, then try again."
+    }
+    DumpUnreadable "DUMP_FAILED" {
+        zh: "读不到手机屏幕的内容。" => "请确认手机已解锁、停在正常页面，且没有别的自动化程序占用；然后重试。",
+        en: "The phone's screen could not be read." => "Check that it is unlocked, on a normal page and not used by another automation program; then try again."
+    }
+    NeverIdle "NEVER_IDLE" {
+        zh: "手机屏幕一直在变化，读不到内容。" => "请在开发者选项里把三个动画缩放设为“关闭”，关掉悬浮视频，然后重试。",
+        en: "The phone's screen never rests, so it could not be read." => "Set the three animation scales to off in the developer options, close floating videos, then try again."
+    }
+    InputRefused "INPUT_REFUSED" {
+        zh: "手机拒绝了点击。" => "请在开发者选项里打开“USB 调试（安全设置）”并重启手机。",
+        en: "The phone refused the tap." => "Turn on \"USB debugging (Security settings)\" in the developer options and restart the phone."
+    }
+    PhoneTimeout "TIMEOUT" {
+        zh: "手机在规定时间内没有反应。" => "请看一眼手机是否卡住或弹出了窗口，然后重试。",
+        en: "The phone did not answer in time." => "Look whether it hangs or shows a popup, then try again."
+    }
+    GuardRefused "GUARD_REFUSED" {
+        zh: "安全检查拦下了一次点击。" => "没有点任何东西。请打开任务详情查看截图，由人决定怎么处理。",
+        en: "The safety guard stopped a tap." => "Nothing was tapped. Look at the screenshots in the task and decide by hand."
+    }
+    LoginWall "LOGIN_WALL" {
+        zh: "拼多多要求登录。" => "请在手机上登录拼多多，再重新采集该任务。",
+        en: "Pinduoduo asks for a login." => "Log in on the phone, then collect the task again."
+    }
+    RiskWall "RISK_WALL" {
+        zh: "拼多多弹出了安全验证。" => "请在手机上由本人完成验证，再重新采集该任务；程序不会尝试绕过。",
+        en: "Pinduoduo shows a security check." => "A person must complete it on the phone, then collect the task again; the program never tries to pass it."
+    }
+    GoodsSoldOut "GOODS_SOLD_OUT" {
+        zh: "商品已售罄。" => "任务已按失败上报；换一个商品链接再下任务。",
+        en: "The goods are sold out." => "The task was reported as failed; make a new one with another link."
+    }
+    GoodsRemoved "GOODS_REMOVED" {
+        zh: "商品不存在或已下架。" => "任务已按失败上报；请核对商品链接。",
+        en: "The goods do not exist or were removed." => "The task was reported as failed; check the goods link."
+    }
+    WrongGoods "WRONG_GOODS" {
+        zh: "手机打开的不是任务里的商品。" => "请看任务截图，确认商品链接，再重新采集。",
+        en: "The phone opened other goods than the task names." => "Look at the screenshots, check the link, then collect again."
+    }
+    UnknownScreen "UNKNOWN_SCREEN" {
+        zh: "手机上出现了不认识的页面。" => "请看任务截图，在手机上关掉该页面后重新采集；把诊断文件发给支持人员。",
+        en: "The phone shows a page the program does not know." => "Look at the screenshots, close the page on the phone and collect again; send the files to support."
+    }
+    NetworkPage "NETWORK_PAGE" {
+        zh: "拼多多提示网络繁忙或加载失败。" => "请检查手机网络，稍后点“开始”重试。",
+        en: "Pinduoduo says the network is busy or loading failed." => "Check the phone's network, then start again later."
+    }
+    SheetUnreadable "SHEET_UNREADABLE" {
+        zh: "规格面板读不完整。" => "请看任务截图，确认页面正常后重新采集。",
+        en: "The options sheet could not be read whole." => "Look at the screenshots and collect again when the page is normal."
+    }
+    NoSkuEntry "NO_SKU_ENTRY" {
+        zh: "商品页上找不到规格入口。" => "请看任务截图；程序不会点购买按钮，请人工处理。",
+        en: "The goods page has no way into its options." => "Look at the screenshots; the program never presses a buy button, so a person must decide."
+    }
+    BadTaskData "BAD_TASK_DATA" {
+        zh: "任务数据有错（商品链接、数量或类型）。" => "任务已按失败上报；请管理员改正后重新下任务。",
+        en: "The task's data is wrong (goods link, quantity or type)." => "It was reported as failed; an administrator must make a correct one."
+    }
+    LeaseLost "LEASE_LOST" {
+        zh: "与服务器失去联系太久，已停止操作手机。" => "手机停在原处。网络恢复后点“开始”继续。",
+        en: "Contact with the server was lost for too long, so the phone was left alone." => "It stays where it is. Start again once the network is back."
+    }
+    ServerCallRefused "SERVER_REFUSED" {
+        zh: "服务器拒绝了这一步。" => "请打开任务详情查看原因；需要时请管理员处理。",
+        en: "The server refused this step." => "Open the task to see why; ask an administrator if needed."
+    }
+    ResultRefused "RESULT_REFUSED" {
+        zh: "服务器拒绝了结果。" => "结果仍保存在本机；请把发件箱里的原因发给管理员。",
+        en: "The server refused the result." => "It is kept here; send the reason in the outbox to an administrator."
+    }
+    RetriesExhausted "RETRIES_EXHAUSTED" {
+        zh: "多次重试都没有成功。" => "请打开任务详情查看最后一次的原因，处理后重新采集。",
+        en: "Several retries did not help." => "Open the task to see the last reason, fix it and collect again."
+    }
+    Crashed "CRASHED" {
+        zh: "上次运行中程序意外退出。" => "没有丢数据。点“开始”会先重做这个任务。",
+        en: "The program ended unexpectedly during this run." => "Nothing was lost. Start again and this task is redone first."
+    }
+    Stopped "OPERATOR_STOP" {
+        zh: "操作员停止了任务。" => "需要时可以重新采集。",
+        en: "The operator stopped the task." => "Collect it again if needed."
+    }
+    CancelledByServer "CANCEL_REQUESTED" {
+        zh: "管理员取消了任务。" => "无需处理。",
+        en: "An administrator cancelled the task." => "Nothing to do."
+    }
+    FolderUnwritable "FOLDER_UNWRITABLE" {
+        zh: "数据文件夹不能写入。" => "请把程序放到可写的位置（例如 D:\\CMAutoBuy，不要放在 Program Files），或检查磁盘空间和权限。",
+        en: "The data folder cannot be written." => "Put the program in a writable place (not Program Files), or check disk space and permissions."
+    }
+    SecondInstance "SECOND_INSTANCE" {
+        zh: "这个数据文件夹已被另一个正在运行的程序使用。" => "请切换到已打开的窗口，或先关闭它。",
+        en: "Another running program uses this data folder." => "Switch to its window, or close it first."
+    }
+    DatabaseNewer "DATABASE_NEWER" {
+        zh: "数据库由更新版本的程序写成。" => "请更新程序；不要删除数据文件夹。",
+        en: "The database was written by a newer version." => "Update the program; do not delete the data folder."
+    }
+    DatabaseBroken "DATABASE_BROKEN" {
+        zh: "数据库读写出错。" => "请不要删除任何文件，把数据文件夹打包发给支持人员。",
+        en: "The database cannot be read or written." => "Do not delete anything; send the data folder to support."
+    }
+    KeyMissing "KEY_MISSING" {
+        zh: "找不到这个数据文件夹的密钥。" => "它可能是从别的电脑拷来的；请在原来的电脑上使用，或换一个新的数据文件夹。",
+        en: "The key of this data folder is missing." => "It may have been copied from another computer; use it there, or take a new data folder here."
+    }
+    SettingInvalid "SETTING_INVALID" {
+        zh: "设置的值不对。" => "请按提示的范围改正。",
+        en: "A setting has a wrong value." => "Correct it to the range shown."
+    }
+    NotFound "NOT_FOUND" {
+        zh: "找不到这一项。" => "请刷新列表。",
+        en: "There is no such item." => "Refresh the list."
+    }
+    Internal "INTERNAL" {
+        zh: "程序内部出错。" => "没有丢数据。请重试；再次出现请把日志发给支持人员。",
+        en: "Something inside the program failed." => "Nothing was lost. Try again; if it returns, send the log to support."
+    }
+}
+
+impl Kind {
+    /// The problem with its technical detail.
+    pub fn with(self, detail: impl fmt::Display) -> Problem {
+        let [zh_cause, zh_next, en_cause, en_next] = self.texts();
+        let sentence = |cause: &str, next: &str| Sentence { cause: cause.to_owned(), next_step: next.to_owned() };
+        Problem {
+            code: self.code().to_owned(),
+            zh: sentence(zh_cause, zh_next),
+            en: sentence(en_cause, en_next),
+            detail: detail.to_string(),
+        }
+    }
+}
+
+impl Problem {
+    /// For a code read back from the database; an unknown one keeps its code and message as detail.
+    pub fn from_code(code: &str, message: &str) -> Self {
+        match Kind::from_code(code) {
+            Some(kind) => kind.with(message),
+            None => Kind::Internal.with(format!("{code}: {message}")),
+        }
+    }
+}
+
+/// English, one line: for logs and `main`.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} {}", self.code, self.en.cause, self.en.next_step)?;
+        if !self.detail.is_empty() {
+            write!(f, " ({})", self.detail)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problem {}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_problem_says_cause_and_next_step_in_both_languages() {
+        let mut codes = HashSet::new();
+        for kind in Kind::ALL {
+            let problem = kind.with("detail");
+            assert!(codes.insert(kind.code()), "{kind:?}: a code names one problem");
+            assert_eq!(Kind::from_code(kind.code()), Some(*kind), "{kind:?}: the code must lead back to the same sentences");
+            for text in [&problem.zh.cause, &problem.zh.next_step] {
+                assert!(
+                    text.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c)) && text.ends_with('。'),
+                    "{kind:?}: `{text}` must be a Chinese sentence"
+                );
+            }
+            for text in [&problem.en.cause, &problem.en.next_step] {
+                assert!(text.is_ascii() && text.ends_with('.'), "{kind:?}: `{text}` must be an English sentence");
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_codes_are_kept_not_swallowed() {
+        assert!(
+            Problem::from_code("NEW_CODE", "what happened").detail.contains("NEW_CODE"),
+            "support must still see a code this version does not know"
+        );
+    }
+}

@@ -65,6 +65,8 @@ pub struct Metric {
     pub value: u64,
     pub raw: String,
     pub approximate: bool,
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 /// A choice such as colour; `key` is `color`, `size` or `option_N`, `name` is what the page calls it.
@@ -73,6 +75,8 @@ pub struct Dimension {
     pub key: String,
     pub name: String,
     pub values: Vec<DimensionValue>,
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +84,8 @@ pub struct DimensionValue {
     pub text: String,
     /// From how the chip is shown, not from a tried combination (03 §8.1).
     pub available: bool,
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 /// One combination. Price is what was seen with the options in `price_observed_at` really selected, in fen.
@@ -121,6 +127,8 @@ pub struct ArtifactRef {
     pub path: String,
     pub sha256: String,
     pub size_bytes: u64,
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 /// 03 §8.2.
@@ -147,6 +155,8 @@ pub struct Requested {
     pub options: BTreeMap<String, String>,
     pub quantity: u32,
     pub max_price_cent: Option<u64>,
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,6 +165,8 @@ pub struct Confirmed {
     pub quantity: u32,
     pub unit_price_cent: u64,
     pub total_price_cent: u64,
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 /// Why a document may not be stored or sent (03 §9).

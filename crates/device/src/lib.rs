@@ -13,7 +13,7 @@ pub mod guard;
 mod phone;
 mod tree;
 
-pub use adb::{AdbError, AdbKey, BadKey};
+pub use adb::{AdbError, AdbKey, BadKey, ListedDevice, ListedState, connect_direct, connect_server, list_devices, server_version};
 pub use capture::{Capture, CaptureId, CaptureWant, Foreground, Screenshot, Verdict};
 pub use error::PhoneError;
 pub use fake::FakePhone;

@@ -5,6 +5,12 @@ use std::io;
 /// A failure of the ADB conversation.
 #[derive(Debug, thiserror::Error)]
 pub enum AdbError {
+    #[error("cannot connect to {endpoint}")]
+    Unreachable {
+        endpoint: String,
+        #[source]
+        source: io::Error,
+    },
     #[error("the connection failed")]
     Io(#[from] io::Error),
     #[error("the connection ended before the answer was complete")]

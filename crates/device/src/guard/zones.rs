@@ -22,7 +22,7 @@ pub(super) struct Zones {
     checkout_top: Option<i32>,
     /// A paying node whose place is unknown.
     unplaced: Option<(NodeId, Kind, String)>,
-    /// Per node: the kind it matches itself.
+    /// Per node: the kind it matches, by itself or spelled over the nodes below it.
     kinds: Vec<Option<Kind>>,
 }
 
@@ -31,13 +31,17 @@ impl Zones {
         let screen = size.bounds(tree.rotation());
         let normals: Vec<Labels> = tree.nodes().map(Labels::of).collect();
         let mut kinds: Vec<Option<Kind>> = normals.iter().map(|labels| labels.kind(extra)).collect();
-        joined_labels(tree, &normals, extra, &mut kinds);
+        let nearest = nearest_clickable(tree);
+        let joined = joined_labels(tree, &normals, &nearest, extra);
         price_only_buttons(tree, screen, &mut kinds);
 
         let mut zones = Vec::new();
         let mut unplaced = None;
-        let nearest = nearest_clickable(tree);
         for node in tree.nodes() {
+            // The button itself, not what it lies in: the word is spread below it, so the box is known.
+            if let Some(kind) = joined[node.id().index()].filter(|kind| button_sized(node.bounds(), *kind, screen)) {
+                zones.push(Zone { bounds: node.bounds(), kind, node: node.id() });
+            }
             let Some(kind) = kinds[node.id().index()] else { continue };
             if !node.bounds_known() && kind != Kind::Buy && unplaced.is_none() {
                 unplaced = Some((node.id(), kind, node.label().to_owned()));
@@ -48,6 +52,7 @@ impl Zones {
             }
         }
         let checkout_top = checkout_top(tree, &normals, &nearest, screen);
+        let kinds = kinds.into_iter().zip(joined).map(|(own, joined)| own.max(joined)).collect();
         Zones { zones, checkout_top, unplaced, kinds }
     }
 
@@ -125,19 +130,21 @@ impl Labels {
 }
 
 /// A button may spell its word over several text nodes (`提交` + `订单`).
-fn joined_labels(tree: &UiTree, normals: &[Labels], extra: &ExtraPatterns, kinds: &mut [Option<Kind>]) {
-    for node in tree.nodes().filter(|node| node.clickable()) {
-        if node.descendants().take(BUTTON_NODES + 1).count() > BUTTON_NODES {
-            continue;
-        }
-        let mut all = normals[node.id().index()].joined().to_owned();
-        for below in node.descendants() {
-            all.push_str(normals[below.id().index()].joined());
-        }
-        let kind = extra.kind_of(&all);
-        let slot = &mut kinds[node.id().index()];
-        *slot = (*slot).max(kind);
-    }
+fn joined_labels(tree: &UiTree, normals: &[Labels], nearest: &[Option<NodeId>], extra: &ExtraPatterns) -> Vec<Option<Kind>> {
+    tree.nodes()
+        .map(|node| {
+            let below = node.descendants().take(BUTTON_NODES + 1).count();
+            if !node.clickable() || below == 0 || below > BUTTON_NODES {
+                return None;
+            }
+            let mut all = normals[node.id().index()].joined().to_owned();
+            // What lies in a clickable of its own is pressed with that one, not with this.
+            for below in node.descendants().filter(|below| nearest[below.id().index()] == Some(node.id())) {
+                all.push_str(normals[below.id().index()].joined());
+            }
+            extra.kind_of(&all)
+        })
+        .collect()
 }
 
 /// The bottom bar's buy button is sometimes just `¥76` (facts/pdd 2).
@@ -163,14 +170,17 @@ fn nearest_clickable(tree: &UiTree) -> Vec<Option<NodeId>> {
     nearest
 }
 
+/// A whole page that is clickable is not a buy button; for paying words no size is too large.
+fn button_sized(bounds: Bounds, kind: Kind, screen: Bounds) -> bool {
+    kind != Kind::Buy || bounds.area() * 2 < screen.area()
+}
+
 /// What is pressed together with a matching node: its nearest clickable ancestor, or, when the app
 /// does not mark its buttons clickable, the box around it if that is small enough to be a button.
 fn pressed_with(node: Node<'_>, nearest: Option<NodeId>, kind: Kind, screen: Bounds) -> Option<Bounds> {
-    match (nearest.map(|id| node.tree().node(id)), kind) {
-        // A whole page that is clickable is not a buy button; the button itself stays refused.
-        (Some(up), Kind::Buy) => (up.bounds().area() * 2 < screen.area()).then(|| up.bounds()),
-        (Some(up), Kind::Payment | Kind::Submit) => Some(up.bounds()),
-        (None, _) => node.parent().map(|up| up.bounds()).filter(|bounds| bounds.area() * 4 < screen.area()),
+    match nearest.map(|id| node.tree().node(id)) {
+        Some(up) => Some(up.bounds()).filter(|bounds| button_sized(*bounds, kind, screen)),
+        None => node.parent().map(|up| up.bounds()).filter(|bounds| bounds.area() * 4 < screen.area()),
     }
 }
 

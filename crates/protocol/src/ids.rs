@@ -57,6 +57,12 @@ uuid_id! {
     EventId;
 }
 
+/// A UUIDv7 for a moment the caller's clock gave; its random bits come from the operating system.
+pub fn uuid_at(now: crate::WireTime) -> Uuid {
+    let ms = u64::try_from(now.unix_ms()).unwrap_or(0);
+    Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, ms / 1000, u32::try_from(ms % 1000).unwrap_or(0) * 1_000_000))
+}
+
 /// The key under which a call may be repeated without being done twice.
 ///
 /// UUIDv7 text for lifecycle calls (D5), `<task>:<attempt>:result-v1|failure-v1` for results (D8).

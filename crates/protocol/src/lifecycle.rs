@@ -195,6 +195,15 @@ impl ClaimedTask {
             }
             (Ok(_), _) => {}
         }
+        // A field of the wrong kind is noticed when it is read and again where it is needed; a person is told once.
+        let mut named = Vec::new();
+        faults.retain(|fault| {
+            let is_new = !named.contains(fault);
+            if is_new {
+                named.push(fault.clone());
+            }
+            is_new
+        });
         let task = Self {
             task_type,
             execution_mode,

@@ -12,6 +12,8 @@ use samples::{collected, options, towel};
 use serde_json::Map;
 
 type Change<D> = fn(&mut D);
+/// Whether each SKU can be bought, and its price in fen.
+type Offers = [(bool, Option<u64>)];
 
 /// One word for each kind of fault; the match has no default, so a new fault needs a word and [`KINDS`] needs one more row.
 fn kind(fault: &PddFault) -> &'static str {
@@ -178,7 +180,7 @@ fn the_summary_price_prefers_what_can_be_bought() {
         (sku.available, sku.price_cent) = (available, cent);
         sku
     };
-    let rows: [(&str, &[(bool, Option<u64>)], Option<u64>); 5] = [
+    let rows: [(&str, &Offers, Option<u64>); 5] = [
         ("no SKU", &[], None),
         ("no price", &[(true, None), (false, None)], None),
         ("the lowest available", &[(true, Some(30)), (true, Some(20)), (false, Some(10))], Some(20)),

@@ -318,7 +318,9 @@ mod tests {
     #[test]
     fn a_catalogue_that_contradicts_itself_is_refused() {
         let one = |id: &str, extra: &str| {
-            format!("[[goods]]\nid='{id}'\ntitle='t'\nshop='s'\nsales='x'\nreviews='r'\nsingle_price_cent=1\nchip='text'\nabandon='never'\nart='box'\n{extra}\n")
+            format!(
+                "[[goods]]\nid='{id}'\ntitle='t'\nshop='s'\nsales='x'\nreviews='r'\nsingle_price_cent=1\nchip='text'\nabandon='never'\nart='box'\n{extra}\n"
+            )
         };
         let rows = [
             ("letters in the id", one("12a", "price_cent=1")),

@@ -13,6 +13,9 @@ mod message;
 mod phone;
 mod wire;
 
+#[cfg(test)]
+mod tests;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -35,7 +35,7 @@ impl ScreenSize {
 
     /// The screen as a rectangle when turned by `rotation` quarters.
     pub fn bounds(&self, rotation: u8) -> Bounds {
-        if rotation % 2 == 0 { Bounds::new(0, 0, self.width, self.height) } else { Bounds::new(0, 0, self.height, self.width) }
+        if rotation.is_multiple_of(2) { Bounds::new(0, 0, self.width, self.height) } else { Bounds::new(0, 0, self.height, self.width) }
     }
 
     pub fn contains(&self, point: Point, rotation: u8) -> bool {

@@ -54,6 +54,9 @@ fn the_corpus_parses_or_fails_with_a_type() {
     assert!(bad <= 1 && good >= 40, "at most the truncated dump may fail:\n{table}");
 }
 
+/// What is at the point, x, y, may it be tapped.
+type Rows<'a> = &'a [(&'a str, i32, i32, bool)];
+
 /// On real Pinduoduo pages: what may be touched and what may not.
 #[test]
 fn real_pages_are_guarded() {
@@ -83,7 +86,7 @@ fn real_pages_are_guarded() {
     let goods = [("favourite", 145, 1535, true), ("reviews", 300, 940, true), ("buy alone", 450, 1530, false), ("buy", 700, 1530, false)];
     let sheet = ScreenSize { width: 1080, height: 2400, density_dpi: 440 };
     let small = ScreenSize { width: 900, height: 1600, density_dpi: 320 };
-    let tables: [(&str, Screen, ScreenSize, &[(&str, i32, i32, bool)]); 7] = [
+    let tables: [(&str, Screen, ScreenSize, Rows<'_>); 7] = [
         ("sku_panel_image_chips_cart1.xml", Screen::SkuSheet, sheet, &image_chips),
         ("sku_panel_text_chip_cart.xml", Screen::SkuSheet, sheet, &text_chip),
         ("sku_panel_image_chips_cart1.xml", Screen::SkuSheet, sheet, &sku),

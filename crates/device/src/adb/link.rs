@@ -144,7 +144,8 @@ mod tests {
 
     #[test]
     fn trailers() {
-        let rows: [(&str, &[u8], Option<(u8, &[u8])>); 5] = [
+        type Row<'a> = (&'a str, &'a [u8], Option<(u8, &'a [u8])>);
+        let rows: [Row<'_>; 5] = [
             ("plain", b"hello\x1e0\x1e", Some((0, b"hello"))),
             ("failed", b"no such file\n\x1e1\x1e", Some((1, b"no such file\n"))),
             ("cut", b"hello\x1e", None),

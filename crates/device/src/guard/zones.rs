@@ -88,10 +88,11 @@ impl Zones {
             let node = tree.node(NodeId(index as u32));
             let hit = node.clickable() && node.bounds().contains(at);
             // Whatever the app does with a click on this node, it may do what the control inside it does.
-            if hit && !clickable_below[index] {
-                if let Some((kind, below)) = money_below[index] {
-                    return Err((kind.refusal(tree.node(below).label()), Some(below)));
-                }
+            if hit
+                && !clickable_below[index]
+                && let Some((kind, below)) = money_below[index]
+            {
+                return Err((kind.refusal(tree.node(below).label()), Some(below)));
             }
             if let Some(parent) = node.parent() {
                 let up = parent.id().index();

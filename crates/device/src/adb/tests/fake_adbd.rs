@@ -227,12 +227,9 @@ async fn an_unknown_key_waits_for_the_person() {
     }
     allow.send_replace(true);
     let link_works = async {
-        loop {
-            // `foreground` gets an unknown-command answer here; anything but Unauthorized means we are in.
-            match phone.foreground().await {
-                Err(PhoneError::Unauthorized { .. }) => tokio::task::yield_now().await,
-                _ => break,
-            }
+        // `foreground` gets an unknown-command answer here; anything but Unauthorized means we are in.
+        while let Err(PhoneError::Unauthorized { .. }) = phone.foreground().await {
+            tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(SOON, link_works).await.expect("allow is noticed by polling");

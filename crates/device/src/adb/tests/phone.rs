@@ -131,7 +131,8 @@ async fn dumps() {
 async fn verdicts() {
     let other = "mCurrentFocus=Window{1 u0 com.tencent.mm/.ui.Pay}";
     let foreign = TREE.replace("com.xunmeng.pinduoduo", "com.android.permissioncontroller");
-    let rows: [(&str, &[&str], &str, Option<&str>, Verdict); 5] = [
+    type Row<'a> = (&'a str, &'a [&'a str], &'a str, Option<&'a str>, Verdict);
+    let rows: [Row<'_>; 5] = [
         ("plain", &[PDD], TREE, Some("com.xunmeng.pinduoduo"), Verdict::Ok),
         ("focus moved while dumping", &[PDD, other], TREE, None, Verdict::TreeStale),
         ("dump of another window", &[PDD], &foreign, None, Verdict::TreeStale),

@@ -601,3 +601,6 @@ impl Model {
         self.stack = vec![Page::Home { scroll: 0 }, if self.walls.login { Page::Login } else { page }];
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,7 @@ pub(crate) fn page(goods: &Goods, sheet: &Sheet, below: Option<View>) -> View {
         scrim.paint.scrim = true;
         inside.push(scrim);
     }
-    inside.push(ghost(rect(0, 225, WIDTH, 2400)).fill(WHITE).round(32));
+    inside.push(ghost(rect(0, 225, WIDTH, 2440)).fill(WHITE).round(32));
     let rest = view(GROUP, rect(0, 332, WIDTH, 2354))
         .pdd()
         .click(Hit::Nothing)
@@ -223,7 +223,7 @@ fn submit(goods: &Goods, sheet: &Sheet) -> View {
         (None, None) => "提交订单".to_owned(),
     };
     view(FRAME, rect(334, 2213, WIDTH, 2354)).pdd().click(Hit::Submit).fill(RED).child(
-        view(LINEAR, rect(400, 2213, 1014, 2354)).order(2).child(text(rect(400, 2251, 1014, 2316), says, 52.0, WHITE).center().bold()),
+        view(LINEAR, rect(400, 2213, 1014, 2354)).order(2).child(text(rect(400, 2251, 1014, 2316), says, 46.0, WHITE).center().bold()),
     )
 }
 

@@ -288,7 +288,7 @@ mod tests {
         let rows = [
             (0, "Thu Jan  1 00:00:00 UTC 1970"),
             (951_782_400, "Tue Feb 29 00:00:00 UTC 2000"),
-            (1_796_111_260, "Tue Dec  1 05:47:40 UTC 2026"),
+            (1_796_111_260, "Tue Dec  1 07:47:40 UTC 2026"),
         ];
         for (seconds, want) in rows {
             assert_eq!(utc(seconds), want, "{seconds} s after the epoch");

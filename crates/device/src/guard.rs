@@ -67,9 +67,12 @@ impl Ticket {
     }
 
     /// The second half of the guard, run by the phone just before sending.
-    pub(crate) fn still_valid(&self, serial: &str, foreground: &Foreground, now: Instant) -> Result<(), Refused> {
+    ///
+    /// The serial is compared by identity, not by text: a look at another phone object of the same name,
+    /// a scripted one above all, is not a look at this one.
+    pub(crate) fn still_valid(&self, serial: &Arc<str>, foreground: &Foreground, now: Instant) -> Result<(), Refused> {
         let refuse = |reason| Err(Refused { reason, capture: self.capture, node: None });
-        if &*self.serial != serial {
+        if !Arc::ptr_eq(&self.serial, serial) {
             return refuse(RefusedReason::WrongPhone);
         }
         if self.foreground != *foreground {

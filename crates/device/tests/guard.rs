@@ -384,7 +384,8 @@ fn a_ticket_is_for_one_phone_one_foreground_and_three_seconds() {
         phone.age_captures(Duration::ZERO);
         let capture = look().await.expect("a look");
         let now = capture.dump_ended;
-        let other = FakePhone::new("two", FakePage::pdd(&xml));
+        // Even one of the same name: a scripted look must not open a real phone.
+        let other = FakePhone::new("one", FakePage::pdd(&xml));
         let refused = other.act(ticket(capture, now)).await.expect_err("a ticket of another phone");
         assert!(matches!(&refused, PhoneError::GuardRefused(r) if r.reason == RefusedReason::WrongPhone), "{refused}");
         assert_eq!(phone.performed().len(), 1, "nothing but the first tap was done");
@@ -521,7 +522,13 @@ proptest! {
         let money: Vec<_> = tree.nodes().filter(|n| is_money(n.label()) && !n.bounds().is_empty()).collect();
         let at = if on_money && !money.is_empty() { money[aim.index(money.len())].bounds().center() } else { Point { x, y } };
         let Some(target) = tree.nodes().filter(|n| n.bounds().contains(at)).last() else { return Ok(()) };
-        let forbidden = must_be_refused(&tree, at);
+        let row_top = tree
+            .nodes()
+            .filter(|n| n.label().contains("更换支付方式") && !n.bounds().is_empty())
+            .map(|n| n.bounds().top)
+            .min();
+        let below_row = row_top.is_some_and(|top| at.y >= top);
+        let forbidden = below_row || must_be_refused(&tree, at);
         let got = decide(capture, Screen::SkuSheet, Action::Tap { node: target.id(), at });
         prop_assert!(!(forbidden && got.is_ok()), "a tap at {} reached money in {}", at, xml);
 

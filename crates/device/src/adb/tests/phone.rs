@@ -79,8 +79,8 @@ fn with_dumps(dumps: impl IntoIterator<Item = Answer>) -> ScriptedLink {
     ScriptedLink::default().on(FOCUS, [out(0, PDD, "")]).on("f=/data/local/tmp/u_", dumps)
 }
 
-async fn look(link: &ScriptedLink) -> Result<Capture, PhoneError> {
-    AdbPhone::new(link.clone()).capture(&CaptureWant::anything()).await
+async fn look(phone: &AdbPhone<ScriptedLink>) -> Result<Capture, PhoneError> {
+    phone.capture(&CaptureWant::anything()).await
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn dumps() {
     ];
     for (name, answers, want, made) in rows {
         let link = with_dumps(answers).on("ps -A", [out(0, "shell 1 2 com.github.uiautomator\n", "")]);
-        let got = match look(&link).await {
+        let got = match look(&AdbPhone::new(link.clone())).await {
             Ok(capture) => capture.verdict.as_str(),
             Err(error) => error.code(),
         };
@@ -187,11 +187,11 @@ async fn actions_become_commands() {
         ),
     ];
     for (action, want) in rows {
-        let capture = look(&link).await.expect("a look");
+        let capture = look(&phone).await.expect("a look");
         phone.act(ticket(capture, Screen::Goods, action)).await.expect("done");
         assert_eq!(link.sent(want).len(), 1, "exactly one {want}");
     }
-    phone.act(tap(look(&link).await.expect("a look"))).await.expect("done");
+    phone.act(tap(look(&phone).await.expect("a look"))).await.expect("done");
     assert_eq!(link.sent("input tap"), ["input tap 50 60"], "one tap");
 }
 
@@ -199,7 +199,8 @@ async fn actions_become_commands() {
 async fn refused_touches_and_missing_apps() {
     let miui = "java.lang.SecurityException: Injecting to another application requires INJECT_EVENTS permission";
     let link = with_dumps([out(0, TREE, "")]).on("input", [out(255, "", miui)]);
-    let error = AdbPhone::new(link.clone()).act(tap(look(&link).await.expect("a look"))).await.expect_err("rejected");
+    let phone = AdbPhone::new(link.clone());
+    let error = phone.act(tap(look(&phone).await.expect("a look"))).await.expect_err("rejected");
     assert_eq!(error.code(), "INPUT_REFUSED", "{error}");
     assert!(error.next_step().contains("Security settings"), "the operator is told which switch");
     assert!(!error.is_recoverable(), "trying again does not turn the switch on");
@@ -212,16 +213,18 @@ async fn refused_touches_and_missing_apps() {
     ];
     for (text, code, want) in rows {
         let link = with_dumps([out(0, TREE, "")]).on("am start", [out(code, "Starting: Intent { }", text)]);
-        let capture = look(&link).await.expect("a look");
+        let phone = AdbPhone::new(link);
+        let capture = look(&phone).await.expect("a look");
         let goods = GoodsId::try_from("123456").expect("digits");
-        let error = AdbPhone::new(link).act(ticket(capture, Screen::Home, Action::OpenGoods(goods))).await.expect_err("not opened");
+        let error = phone.act(ticket(capture, Screen::Home, Action::OpenGoods(goods))).await.expect_err("not opened");
         assert_eq!(error.code(), want, "am start said {text:?}: {error}");
     }
     let warned = "Warning: Activity not started, its current task has been brought to the front";
     let link = with_dumps([out(0, TREE, "")]).on("am start", [out(0, warned, "")]);
     let goods = GoodsId::try_from("123456").expect("digits");
-    let capture = look(&link).await.expect("a look");
-    AdbPhone::new(link).act(ticket(capture, Screen::Home, Action::OpenGoods(goods))).await.expect("a warning is fine");
+    let phone = AdbPhone::new(link);
+    let capture = look(&phone).await.expect("a look");
+    phone.act(ticket(capture, Screen::Home, Action::OpenGoods(goods))).await.expect("a warning is fine");
 }
 
 #[tokio::test]
@@ -231,7 +234,8 @@ async fn nothing_is_sent_when_the_foreground_moved() {
         .on(FOCUS, [out(0, PDD, ""), out(0, PDD, ""), out(0, pay, "")])
         .on("f=", [out(0, TREE, "")])
         .on("input", [out(0, "", "")]);
-    let error = AdbPhone::new(link.clone()).act(tap(look(&link).await.expect("a look"))).await.expect_err("moved");
+    let phone = AdbPhone::new(link.clone());
+    let error = phone.act(tap(look(&phone).await.expect("a look"))).await.expect_err("moved");
     assert!(matches!(&error, PhoneError::GuardRefused(r) if matches!(r.reason, RefusedReason::ForegroundChanged { .. })), "{error}");
     assert!(link.sent("input").is_empty(), "no touch may follow a changed foreground (D10)");
 }

@@ -62,7 +62,14 @@ impl CommonArgs {
         let demo = self.demo.then_some(DemoOptions { report: self.demo_report });
         // Demo has its own folder, so that it can never meet a real store (D7).
         let data_dir = if demo.is_some() { root.join("demo") } else { root };
-        StartOptions { data_dir, auto_start: demo.is_some(), demo, phone: self.phone, secret_file: self.secret_file, log_to_terminal: false }
+        StartOptions {
+            data_dir,
+            auto_start: demo.is_some(),
+            demo,
+            phone: self.phone,
+            secret_file: self.secret_file,
+            log_to_terminal: false,
+        }
     }
 }
 
@@ -98,7 +105,9 @@ mod tests {
 
     #[test]
     fn data_lies_beside_the_launcher() {
-        for (exe_dir, want) in [("/d/CMAutoBuy/app", "/d/CMAutoBuy"), ("/d/CMAutoBuy/App", "/d/CMAutoBuy"), ("/d/CMAutoBuy", "/d/CMAutoBuy")] {
+        for (exe_dir, want) in
+            [("/d/CMAutoBuy/app", "/d/CMAutoBuy"), ("/d/CMAutoBuy/App", "/d/CMAutoBuy"), ("/d/CMAutoBuy", "/d/CMAutoBuy")]
+        {
             assert_eq!(install_root(Path::new(exe_dir)), Path::new(want), "an update replaces app/ and must keep data/ (03 §2.3)");
         }
     }

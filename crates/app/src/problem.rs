@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use cmautobuy_store::StoreError;
+use cmautobuy_sync::ApiError;
 use serde::{Deserialize, Serialize};
 use specta::Type;
 
@@ -256,6 +258,42 @@ impl fmt::Display for Problem {
 }
 
 impl std::error::Error for Problem {}
+
+/// `error` and its sources in one line, for [`Problem::detail`].
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let kind = match &error {
+            StoreError::NewerDatabase { .. } => Kind::DatabaseNewer,
+            StoreError::Unwritable { .. } => Kind::FolderUnwritable,
+            StoreError::NoSuch { .. } => Kind::NotFound,
+            _ => Kind::DatabaseBroken,
+        };
+        kind.with(chain(&error))
+    }
+}
+
+impl From<ApiError> for Problem {
+    fn from(error: ApiError) -> Self {
+        let kind = match &error {
+            ApiError::NoAnswer(_) | ApiError::Unreadable { .. } => Kind::ServerUnreachable,
+            ApiError::NotLoggedIn => Kind::LoginNeeded,
+            ApiError::Refused { detail, .. } => Kind::from_code(detail.code.as_str()).unwrap_or(Kind::ServerCallRefused),
+            ApiError::Encode(_) => Kind::Internal,
+        };
+        kind.with(chain(&error))
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -211,3 +211,10 @@ CREATE TABLE identity (
     server_id TEXT,
     created_at TEXT NOT NULL
 );
+
+-- D6: secrets of this installation, sealed with the key the OS credential store holds.
+CREATE TABLE sealed_secrets (
+    name TEXT PRIMARY KEY,
+    sealed BLOB NOT NULL,
+    updated_at TEXT NOT NULL
+);

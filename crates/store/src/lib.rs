@@ -15,7 +15,7 @@ mod tx;
 pub use codec::{AttemptState, CallKind, CallState, OutboxStatus, ReleaseAim, RunStatus};
 pub use error::{Blocked, DeleteBlock, StoreError};
 pub use ids::{ArtifactId, CallId, LocalTaskId, OutboxId, RunId};
-pub use open::SCHEMA_VERSION;
+pub use open::{SCHEMA_VERSION, peek_device};
 pub use seal::{SealError, SealKey};
 pub use store::{Reader, Store, Tx};
 pub use table::artifact::{ArtifactRow, NewArtifact};

@@ -2,13 +2,18 @@
 
 use std::path::Path;
 
+use cmautobuy_protocol::DeviceId;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rusqlite_migration::{M, Migrations};
 
 use crate::StoreError;
+use crate::table::identity;
 
 /// The `PRAGMA user_version` this program writes.
 pub const SCHEMA_VERSION: i64 = 1;
+
+/// Above the number of different statements one connection meets, so that none is prepared twice.
+const STATEMENTS: usize = 128;
 
 const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_initial.sql")];
 
@@ -38,6 +43,7 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     conn.pragma_update(None, "synchronous", "FULL").map_err(place)?;
     migrations().to_latest(&mut conn).map_err(StoreError::Migrate)?;
     conn.pragma_update(None, "foreign_keys", true).map_err(place)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(conn)
 }
 
@@ -48,8 +54,28 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let conn = Connection::open_with_flags(path, flags).map_err(place)?;
     conn.pragma_update(None, "busy_timeout", 5000).map_err(place)?;
     conn.pragma_update(None, "foreign_keys", true).map_err(place)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
     conn.pragma_update(None, "query_only", true).map_err(place)?;
     Ok(conn)
+}
+
+/// Whose installation the database at `path` is, before its key is known; `None` when there is no database yet (D6, D7).
+///
+/// # Errors
+/// [`StoreError::NewerDatabase`], [`StoreError::Corrupt`], [`StoreError::CannotOpen`].
+pub fn peek_device(path: &Path) -> Result<Option<DeviceId>, StoreError> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let conn = open_reader(path)?;
+    let found: i64 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(|source| at_open(path, source))?;
+    if found > SCHEMA_VERSION {
+        return Err(StoreError::NewerDatabase { found, known: SCHEMA_VERSION });
+    }
+    if found == 0 {
+        return Ok(None);
+    }
+    Ok(identity::read(&conn)?.map(|identity| identity.device_id))
 }
 
 fn at_open(path: &Path, source: rusqlite::Error) -> StoreError {

@@ -41,6 +41,7 @@ pub enum SealError {
 pub(crate) enum Aad<'a> {
     ClaimAttempt(&'a IdempotencyKey),
     ClaimToken(RemoteTaskId),
+    Secret(&'a str),
 }
 
 impl fmt::Display for Aad<'_> {
@@ -48,6 +49,7 @@ impl fmt::Display for Aad<'_> {
         match self {
             Self::ClaimAttempt(key) => write!(f, "claim-attempt:{key}"),
             Self::ClaimToken(task) => write!(f, "claim-token:{task}"),
+            Self::Secret(name) => write!(f, "secret:{name}"),
         }
     }
 }

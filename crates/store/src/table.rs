@@ -5,6 +5,7 @@ pub(crate) mod claim_attempt;
 pub(crate) mod identity;
 pub(crate) mod outbox;
 pub(crate) mod run;
+pub(crate) mod secret;
 pub(crate) mod server_call;
 pub(crate) mod setting;
 pub(crate) mod task;

@@ -3,6 +3,7 @@
 
 pub(crate) mod call;
 pub(crate) mod claim;
+pub(crate) mod look;
 pub(crate) mod outbox;
 pub(crate) mod person;
 pub(crate) mod recover;

@@ -11,12 +11,12 @@ use crate::{ArtifactId, LocalTaskId, Reader, RunId, StoreError, Tx};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewArtifact {
     pub run: RunId,
-    /// Such as `ui_tree`, `screenshot`, `log`.
+    /// Such as `tree`, `screenshot`, `log`.
     pub kind: String,
     /// Tree and picture of one capture share it (D11).
     pub capture_id: Option<String>,
     pub step: Option<String>,
-    /// Below `data/artifacts`, with `/` between its parts.
+    /// Below the data folder, with `/` between its parts (D12).
     pub relative_path: String,
     /// Lowercase hex.
     pub sha256: String,
@@ -71,6 +71,10 @@ impl Reader<'_> {
             "SELECT a.* FROM run_artifacts a JOIN task_runs r ON r.id = a.run_id WHERE r.task_id = ?1 ORDER BY a.id",
             params![task],
         )
+    }
+
+    pub fn artifact_get(&self, id: ArtifactId) -> Result<Option<ArtifactRow>, StoreError> {
+        Ok(many(self.conn, "SELECT * FROM run_artifacts WHERE id = ?1", params![id])?.pop())
     }
 
     /// Up to `limit` files older than `before` that retention may still delete.

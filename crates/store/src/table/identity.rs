@@ -1,7 +1,7 @@
 //! `identity`: which installation this is (D19) and which server it belongs to (D7). One row.
 
 use cmautobuy_protocol::{DeviceId, ServerId, WireTime};
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use crate::codec::{parsed, parsed_opt};
 use crate::{Reader, StoreError, Tx};
@@ -26,11 +26,15 @@ pub enum BindServer {
 
 impl Reader<'_> {
     pub fn identity_get(&self) -> Result<Option<Identity>, StoreError> {
-        let mut statement = self.conn.prepare_cached("SELECT device_id, server_id FROM identity WHERE id = 1")?;
-        let mut rows = statement
-            .query_and_then([], |row| Ok(Identity { device_id: parsed(row, "device_id")?, server_id: parsed_opt(row, "server_id")? }))?;
-        rows.next().transpose()
+        read(self.conn)
     }
+}
+
+pub(crate) fn read(conn: &Connection) -> Result<Option<Identity>, StoreError> {
+    let mut statement = conn.prepare_cached("SELECT device_id, server_id FROM identity WHERE id = 1")?;
+    let mut rows = statement
+        .query_and_then([], |row| Ok(Identity { device_id: parsed(row, "device_id")?, server_id: parsed_opt(row, "server_id")? }))?;
+    rows.next().transpose()
 }
 
 impl Tx<'_> {

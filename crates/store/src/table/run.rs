@@ -30,7 +30,7 @@ pub struct RunRow {
     pub diagnostics_json: Option<String>,
     /// Whether `result_data` holds a result; read it with [`Reader::run_result`].
     pub has_result: bool,
-    /// Below `data/artifacts`.
+    /// Below the data folder (D12).
     pub artifact_directory: Option<String>,
 }
 

@@ -214,6 +214,10 @@ pub(crate) fn highest_no(conn: &Connection, task: LocalTaskId) -> Result<u32, St
     Ok(statement.query_row(params![task], |row| row.get::<_, Option<u32>>(0)).optional()?.flatten().unwrap_or(0))
 }
 
+pub(crate) fn any_open(conn: &Connection) -> Result<bool, StoreError> {
+    Ok(conn.prepare_cached("SELECT EXISTS (SELECT 1 FROM server_calls WHERE state = 'open')")?.query_row([], |row| row.get(0))?)
+}
+
 fn one(conn: &Connection, filter: &'static str, params: &[&dyn rusqlite::ToSql]) -> Result<Option<CallRecord>, StoreError> {
     let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM server_calls c WHERE {filter}"))?;
     let mut rows = statement.query_and_then(params, CallRecord::read)?;

@@ -539,6 +539,15 @@ fn one(conn: &Connection, filter: &'static str, params: &[&dyn rusqlite::ToSql])
     rows.next().transpose()
 }
 
+/// A started task that waits (`retry_wait`, `manual_review`) although the server asked for a cancel.
+pub(crate) fn cancel_waiting(conn: &Connection) -> Result<Option<TaskRow>, StoreError> {
+    one(
+        conn,
+        "status IN ('retry_wait', 'manual_review') AND cancel_requested_at IS NOT NULL AND execution_id IS NOT NULL ORDER BY id LIMIT 1",
+        params![],
+    )
+}
+
 /// `%` and `_` typed by a person mean themselves.
 fn like_pattern(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");

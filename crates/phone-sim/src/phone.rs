@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::sync::{oneshot, watch};
 
 use crate::config::{Auth, Fault, JournalEntry, JournalKind, SimConfig};
-use crate::model::{Model, Opened, SYSTEM_UI};
+use crate::model::{Model, Opened};
 use crate::view::Window;
 use crate::{render, xml};
 
@@ -313,7 +313,7 @@ impl Phone {
     pub(crate) fn focus(&self) -> String {
         self.with_model(|model| match model.focus() {
             Some((package, activity)) => format!("Window{{5c1d2e8 u0 {package}/{activity}}}"),
-            None if model.walls.locked => format!("Window{{41ab9f0 u0 {SYSTEM_UI}.NotificationShade}}"),
+            None if model.walls.locked => "Window{41ab9f0 u0 NotificationShade}".to_owned(),
             None => "null".to_owned(),
         })
     }

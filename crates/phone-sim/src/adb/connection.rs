@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
@@ -70,6 +71,8 @@ struct Stream {
     inbox: mpsc::UnboundedSender<Vec<u8>>,
     acknowledged: mpsc::UnboundedSender<()>,
     running: JoinHandle<()>,
+    /// Our CLSE is out; the peer's is its answer and gets none back.
+    closed: Arc<AtomicBool>,
 }
 
 impl Drop for Stream {
@@ -139,15 +142,17 @@ impl Connection {
                     let _ = stream.acknowledged.send(());
                 }
             }
-            WRTE => match self.streams.get(&packet.arg1) {
-                Some(stream) => {
+            WRTE => {
+                // Late data for a closed stream is ignored, as adbd does.
+                if let Some(stream) = self.streams.get(&packet.arg1) {
                     drop(stream.inbox.send(packet.data));
                     self.send(Packet::new(OKAY, packet.arg1, packet.arg0, []));
                 }
-                None => self.send(Packet::new(CLSE, 0, packet.arg0, [])),
-            },
+            }
             CLSE => {
-                if self.streams.remove(&packet.arg1).is_some() {
+                if let Some(stream) = self.streams.remove(&packet.arg1)
+                    && !stream.closed.load(Ordering::Acquire)
+                {
                     self.send(Packet::new(CLSE, packet.arg1, packet.arg0, []));
                 }
             }
@@ -209,14 +214,15 @@ impl Connection {
         };
         self.next_stream += 1;
         let local = self.next_stream;
+        let closed = Arc::new(AtomicBool::new(false));
         let (acknowledged, acks) = mpsc::unbounded_channel();
         self.send(Packet::new(OKAY, local, remote, []));
-        let sender = Sender { local, remote, payload: self.payload, packets: self.packets.clone() };
+        let sender = Sender { local, remote, payload: self.payload, packets: self.packets.clone(), closed: closed.clone() };
         let running = tokio::spawn(async move {
             // Both end together: dropping the service closes the queue, which closes the stream.
             tokio::join!(service, sender.run(queued, acks));
         });
-        self.streams.insert(local, Stream { inbox, acknowledged, running });
+        self.streams.insert(local, Stream { inbox, acknowledged, running, closed });
     }
 }
 
@@ -240,6 +246,7 @@ struct Sender {
     remote: u32,
     payload: usize,
     packets: mpsc::UnboundedSender<Packet>,
+    closed: Arc<AtomicBool>,
 }
 
 impl Sender {
@@ -257,6 +264,7 @@ impl Sender {
                 drop(self.packets.send(Packet::new(WRTE, self.local, self.remote, chunk)));
             }
         }
+        self.closed.store(true, Ordering::Release);
         drop(self.packets.send(Packet::new(CLSE, self.local, self.remote, [])));
     }
 }

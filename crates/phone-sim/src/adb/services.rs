@@ -65,6 +65,7 @@ const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
 const STDERR: u8 = 2;
 const EXIT: u8 = 3;
+const CLOSE_STDIN: u8 = 4;
 
 fn packet(id: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![id];
@@ -195,11 +196,7 @@ fn unframe(frames: &mut Vec<u8>) -> Option<Vec<u8>> {
         let body: Vec<u8> = frames.drain(..5 + size).skip(5).collect();
         match id {
             STDIN => typed.extend(body),
-            4 => {
-                if typed.is_empty() {
-                    return None;
-                }
-            }
+            CLOSE_STDIN if typed.is_empty() => return None,
             _ => {}
         }
     }
@@ -230,6 +227,6 @@ mod tests {
         frames.extend(&packet(STDIN, b"id")[..6]);
         assert_eq!(unframe(&mut frames), Some(b"ls\n".to_vec()), "the whole packet is read");
         assert_eq!(frames.len(), 6, "the half one waits");
-        assert_eq!(unframe(&mut packet(4, b"")), None, "a closed input ends the shell");
+        assert_eq!(unframe(&mut packet(CLOSE_STDIN, b"")), None, "a closed input ends the shell");
     }
 }

@@ -261,14 +261,11 @@ impl Model {
             Page::Goods(page) => goods::page(&self.catalogue.goods[page.goods], page),
             Page::Sheet(one) => {
                 let shown = &self.catalogue.goods[one.goods];
-                sheet::page(shown, one, self.page_below(1).map(|page| goods::page(shown, page)))
+                sheet::page(shown, one, self.goods_below().map(|page| goods::page(shown, page)))
             }
             Page::Abandon => {
                 let below = self.stack.len().checked_sub(2).map(|at| &self.stack[at]);
-                let amount = match below {
-                    Some(Page::Sheet(one)) => sheet::amount(&self.catalogue.goods[one.goods], one),
-                    _ => None,
-                };
+                let amount = if let Some(Page::Sheet(one)) = below { sheet::amount(&self.catalogue.goods[one.goods], one) } else { None };
                 walls::abandon(amount, below.map(|page| self.page(page)))
             }
             Page::Gallery => walls::gallery(),
@@ -281,12 +278,9 @@ impl Model {
         }
     }
 
-    fn page_below(&self, depth: usize) -> Option<&GoodsPage> {
-        let at = self.stack.len().checked_sub(depth + 1)?;
-        match &self.stack[at] {
-            Page::Goods(page) => Some(page),
-            _ => None,
-        }
+    /// The goods page a sheet lies over.
+    fn goods_below(&self) -> Option<&GoodsPage> {
+        self.stack.iter().rev().find_map(|page| if let Page::Goods(page) = page { Some(page) } else { None })
     }
 
     /// A finger goes down and up at one place. Returns what it met.
@@ -301,11 +295,7 @@ impl Model {
         let caption = met.caption();
         let hit = met.hit.unwrap_or(Hit::Nothing);
         self.apply(hit);
-        match hit {
-            Hit::Chip { .. } if caption.is_empty() => "chip".into(),
-            _ if caption.is_empty() => format!("{hit:?}"),
-            _ => caption,
-        }
+        if caption.is_empty() { format!("{hit:?}") } else { caption }
     }
 
     fn apply(&mut self, hit: Hit) {

@@ -61,7 +61,7 @@ impl Canvas {
         let part = (cover.clamp(0.0, 1.0) * 256.0) as i32;
         for (pixel, ink) in self.pixels[at..at + 3].iter_mut().zip(color) {
             let old = i32::from(*pixel);
-            *pixel = (old + ((i32::from(ink) - old) * part >> 8)) as u8;
+            *pixel = (old + (((i32::from(ink) - old) * part) >> 8)) as u8;
         }
     }
 

@@ -1,6 +1,8 @@
 //! Android's own commands as far as clients of a phone use them: properties, packages, activities,
 //! input, screen. Texts follow the real ones closely, because clients match on them.
 
+use std::sync::Arc;
+
 use crate::model::{DENSITY, HEIGHT, LAUNCHER, Opened, PAYMENT, PDD, SYSTEM_UI, WIDTH};
 use crate::phone::Phone;
 use crate::shell::{Io, dumpsys};
@@ -29,7 +31,6 @@ pub(super) fn run(phone: &Phone, arguments: &[String], io: &Io) -> Option<i32> {
         "wm" => wm(phone, rest, io),
         "settings" => settings(phone, rest, io),
         "dumpsys" => dumpsys::run(phone, rest, io),
-        "screencap" => screencap(phone, rest, io),
         "ps" => {
             io.say(phone, ps(phone));
             0
@@ -329,14 +330,18 @@ fn settings(phone: &Phone, rest: &[String], io: &Io) -> i32 {
     0
 }
 
-fn screencap(phone: &Phone, rest: &[String], io: &Io) -> i32 {
+/// Drawing takes long enough to keep off the threads that serve other streams.
+pub(super) async fn screencap(phone: &Arc<Phone>, rest: &[String], io: &Io) -> i32 {
     let path = rest.iter().find(|one| !one.starts_with('-'));
     let wants_png = rest.iter().any(|one| one == "-p") || path.is_some_and(|path| path.ends_with(".png"));
     if !wants_png {
         io.complain(phone, "screencap: only -p (PNG) is offered\n");
         return 1;
     }
-    let png = phone.screenshot();
+    let drawn = phone.clone();
+    let Ok(png) = tokio::task::spawn_blocking(move || drawn.screenshot()).await else {
+        return 1;
+    };
     match path {
         None => io.say(phone, png),
         Some(path) if phone.write_file(path, png) => {}

@@ -221,6 +221,7 @@ impl Shell {
             }
             "cd" | "set" | "umask" | "trap" | "wait" => 0,
             "exec" | "nohup" | "command" | "busybox" | "toybox" if arguments.len() > 1 => Box::pin(self.builtin(&arguments[1..], io)).await,
+            "screencap" => android::screencap(&self.phone, &arguments[1..], io).await,
             "uiautomator" => dump::run(&self.phone, arguments, io, self.tty).await,
             _ => {
                 if let Some(status) = android::run(&self.phone, arguments, io) {

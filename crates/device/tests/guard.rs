@@ -203,6 +203,29 @@ fn taps_near_money() {
     }
 }
 
+/// Buttons too large for their labels to be joined: here each rule of D10 has to hold by itself.
+#[test]
+fn taps_near_money_in_large_cards() {
+    let filler: String = (0..20).map(|i| node([0, 1000 + i, 10, 1001 + i], false, "字", "", "")).collect();
+    let text = node([400, 1330, 560, 1410], false, "立即支付", "", "");
+    let wrap = |inner: &str| node([300, 1300, 700, 1450], false, "", "", inner);
+    let inner = node([200, 1300, 900, 1450], true, "", "", &(filler.clone() + &wrap(&wrap(&text))));
+    let title = node([0, 1200, 150, 1300], true, "标题", "", "");
+    let outer = page(&node([0, 1000, 1080, 1500], true, "", "", &(filler.clone() + &title + &wrap(&inner))));
+    let card = page(&node([0, 1000, 1080, 1500], true, "", "", &(filler + &title + &text)));
+    let rows = [
+        ("inside the button, beside the text", &outer, 210, 1440, "payment"),
+        ("around the button: it is below the deepest clickable", &outer, 1000, 1480, "payment"),
+        ("title beside the button, clickable itself", &outer, 100, 1250, "ok"),
+        ("title in a card that pays: inside the nearest clickable", &card, 100, 1250, "payment"),
+        ("anywhere in a card that pays", &card, 1000, 1480, "payment"),
+        ("outside the card", &card, 1000, 1600, "ok"),
+    ];
+    for (name, xml, x, y, want) in rows {
+        assert_eq!(word(&tap_on(xml, Screen::OrderList, x, y)), want, "row {name}");
+    }
+}
+
 #[test]
 fn a_paying_node_without_a_place_stops_everything() {
     let xml = format!("<hierarchy>{}<node text=\"立即支付\" package=\"{PDD}\"/></hierarchy>", node([0, 0, 1080, 2400], true, "", "", ""));

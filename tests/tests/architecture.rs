@@ -275,9 +275,7 @@ fn forbidden_words() {
 /// SQL by its shape: an upper-case statement with the word that must follow.
 fn is_sql(text: &str) -> bool {
     let words: Vec<&str> = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty()).collect();
-    let after = |first: &str, second: &str| {
-        words.iter().position(|word| *word == first).is_some_and(|at| words[at..].iter().any(|word| *word == second))
-    };
+    let after = |first: &str, second: &str| words.iter().position(|word| *word == first).is_some_and(|at| words[at..].contains(&second));
     let pair = |first: &str, second: &str| words.windows(2).any(|two| two == [first, second]);
     after("SELECT", "FROM")
         || after("INSERT", "INTO")

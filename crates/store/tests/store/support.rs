@@ -16,53 +16,53 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-pub const LONGEST: Duration = Duration::from_secs(300);
-pub const KEY: [u8; 32] = [42; 32];
+pub(crate) const LONGEST: Duration = Duration::from_secs(300);
+pub(crate) const KEY: [u8; 32] = [42; 32];
 
-pub struct Bench {
-    pub dir: TempDir,
-    pub store: Store,
+pub(crate) struct Bench {
+    pub(crate) dir: TempDir,
+    pub(crate) store: Store,
 }
 
 /// `seconds` after a fixed moment.
-pub fn at(seconds: i64) -> WireTime {
+pub(crate) fn at(seconds: i64) -> WireTime {
     WireTime::from_unix_ms(1_760_000_000_000 + seconds * 1000).expect("test time")
 }
 fn uuid(kind: u128, n: u128) -> Uuid {
     Uuid::from_u128((kind << 64) | n)
 }
-pub fn remote(n: u128) -> RemoteTaskId {
+pub(crate) fn remote(n: u128) -> RemoteTaskId {
     RemoteTaskId::from_uuid(uuid(1, n))
 }
-pub fn attempt(n: u128) -> AttemptId {
+pub(crate) fn attempt(n: u128) -> AttemptId {
     AttemptId::from_uuid(uuid(2, n))
 }
-pub fn execution(n: u128) -> ExecutionId {
+pub(crate) fn execution(n: u128) -> ExecutionId {
     ExecutionId::from_uuid(uuid(3, n))
 }
-pub fn user(n: u128) -> UserId {
+pub(crate) fn user(n: u128) -> UserId {
     UserId::from_uuid(uuid(4, n))
 }
-pub fn device(n: u128) -> DeviceId {
+pub(crate) fn device(n: u128) -> DeviceId {
     DeviceId::from_uuid(uuid(5, n))
 }
-pub fn key(n: u128) -> IdempotencyKey {
+pub(crate) fn key(n: u128) -> IdempotencyKey {
     IdempotencyKey::from_uuid(uuid(6, n))
 }
-pub fn token(n: u128) -> ClaimToken {
+pub(crate) fn token(n: u128) -> ClaimToken {
     format!("{n:_>42}A").parse().expect("43 characters of base64url")
 }
-pub fn fresh(n: u128) -> FreshClaim {
+pub(crate) fn fresh(n: u128) -> FreshClaim {
     FreshClaim { key: key(n), token: token(n) }
 }
-pub fn phone() -> PhoneRef {
+pub(crate) fn phone() -> PhoneRef {
     PhoneRef { device_address: "127.0.0.1:5555".to_owned(), phone_serial: Some("SIM-1".to_owned()) }
 }
-pub fn accepted() -> ResultAnswer {
+pub(crate) fn accepted() -> ResultAnswer {
     ResultAnswer { accepted: true, duplicate: false, late: false, task_status: ServerStatus::Succeeded }
 }
 
-pub fn standing(task: RemoteTaskId, generation: u64, execution: Option<ExecutionId>) -> Standing {
+pub(crate) fn standing(task: RemoteTaskId, generation: u64, execution: Option<ExecutionId>) -> Standing {
     Standing {
         task_id: task,
         status: if execution.is_some() { ServerStatus::Running } else { ServerStatus::Claimed },
@@ -75,16 +75,16 @@ pub fn standing(task: RemoteTaskId, generation: u64, execution: Option<Execution
     }
 }
 
-pub fn collect_json() -> Value {
+pub(crate) fn collect_json() -> Value {
     json!({"task_type": "collect", "execution_mode": "dry_run", "goods_url": "https://mobile.yangkeduo.com/goods.html?goods_id=737116531267",
            "title": "given title", "priority": 0})
 }
-pub fn purchase_json() -> Value {
+pub(crate) fn purchase_json() -> Value {
     json!({"task_type": "purchase", "execution_mode": "live", "goods_url": "https://mobile.yangkeduo.com/goods.html?goods_id=737116531267",
            "quantity": 2, "price_cent": 3990, "max_price_cent": 4200, "external_ref": "PO-1"})
 }
 
-pub fn pdd_data() -> PddData {
+pub(crate) fn pdd_data() -> PddData {
     serde_json::from_value(json!({
         "schema_version": 1,
         "goods": {"goods_id": "737116531267", "url": "https://mobile.yangkeduo.com/goods.html?goods_id=737116531267", "title": "seen title"},
@@ -108,27 +108,27 @@ pub fn pdd_data() -> PddData {
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let store = Store::open(&dir.path().join("client.db"), SealKey::from_bytes(KEY)).expect("a fresh store opens");
         Self { dir, store }
     }
 
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.dir.path().join("client.db")
     }
 
     /// A connection of the test's own, to look at or to spoil what the store wrote.
-    pub fn raw(&self) -> rusqlite::Connection {
+    pub(crate) fn raw(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.path()).expect("the file is a database")
     }
 
     /// Runs a write that must succeed.
-    pub async fn write<T: Send + 'static>(&self, f: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static) -> T {
+    pub(crate) async fn write<T: Send + 'static>(&self, f: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static) -> T {
         self.store.write(f).await.expect("this write is part of the set-up and must succeed")
     }
 
-    pub async fn prepare(&self, n: u128) -> OpenClaim {
+    pub(crate) async fn prepare(&self, n: u128) -> OpenClaim {
         match self.write(move |tx| tx.claim_prepare(fresh(n), user(1), device(1), at(0))).await {
             PrepareOutcome::Open(open) => open,
             other @ (PrepareOutcome::LocalTaskNeedsPhone(_) | PrepareOutcome::OtherOwner { .. }) => panic!("claiming is free: {other:?}"),
@@ -136,18 +136,18 @@ impl Bench {
     }
 
     /// Claims task `n` with `task` as its data, generation 1.
-    pub async fn claim_json(&self, n: u128, task: Value) -> ClaimStored {
+    pub(crate) async fn claim_json(&self, n: u128, task: Value) -> ClaimStored {
         let open = self.prepare(n).await;
         let answer = ClaimAnswer { standing: standing(remote(n), 1, None), task };
         self.write(move |tx| tx.claim_store(&open.key, &answer, &answer.task.to_string(), attempt(1000 + n), at(0))).await
     }
 
-    pub async fn claimed(&self, n: u128) -> LocalTaskId {
+    pub(crate) async fn claimed(&self, n: u128) -> LocalTaskId {
         self.claim_json(n, collect_json()).await.task
     }
 
     /// A claimed task whose start was answered: attempt `n * 10 + no`.
-    pub async fn start(&self, task: LocalTaskId, n: u128) -> RunId {
+    pub(crate) async fn start(&self, task: LocalTaskId, n: u128) -> RunId {
         self.write(move |tx| {
             let row = tx.task_get(task)?.expect("the task exists");
             let no = tx.attempt_no_next(task)?;
@@ -168,36 +168,36 @@ impl Bench {
         .await
     }
 
-    pub async fn running(&self, n: u128) -> (LocalTaskId, RunId) {
+    pub(crate) async fn running(&self, n: u128) -> (LocalTaskId, RunId) {
         let task = self.claimed(n).await;
         (task, self.start(task, n).await)
     }
 
-    pub async fn running_purchase(&self, n: u128) -> (LocalTaskId, RunId) {
+    pub(crate) async fn running_purchase(&self, n: u128) -> (LocalTaskId, RunId) {
         let task = self.claim_json(n, purchase_json()).await.task;
         (task, self.start(task, n).await)
     }
 
     /// Sets the irreversible mark, which no public function of this version does yet.
-    pub fn mark(&self, run: RunId) {
+    pub(crate) fn mark(&self, run: RunId) {
         let marked = self
             .raw()
             .execute("UPDATE task_runs SET irreversible_action_at = ?2 WHERE id = ?1", rusqlite::params![run.0, at(2).to_string()]);
         assert_eq!(marked.expect("the run can be marked"), 1, "the run exists");
     }
 
-    pub async fn collected(&self, run: RunId, seconds: i64) -> Settled {
+    pub(crate) async fn collected(&self, run: RunId, seconds: i64) -> Settled {
         self.write(move |tx| tx.save_result_and_enqueue(&Settle { run, ending: Ending::Collected(Box::new(pdd_data())) }, at(seconds)))
             .await
     }
 
-    pub async fn failed(&self, run: RunId, event: Event, seconds: i64) -> Settled {
+    pub(crate) async fn failed(&self, run: RunId, event: Event, seconds: i64) -> Settled {
         let ending = Ending::Failure { event, code: "CODE".to_owned(), message: "message".to_owned() };
         self.write(move |tx| tx.save_result_and_enqueue(&Settle { run, ending }, at(seconds))).await
     }
 
     /// Sends the event and has the server accept it.
-    pub async fn deliver(&self, settled: &Settled, seconds: i64) -> cmautobuy_store::OutboxMoved {
+    pub(crate) async fn deliver(&self, settled: &Settled, seconds: i64) -> cmautobuy_store::OutboxMoved {
         let (id, _) = settled.outbox.clone().expect("this ending is reported");
         self.write(move |tx| {
             tx.outbox_sending(id, at(seconds))?;
@@ -206,21 +206,21 @@ impl Bench {
         .await
     }
 
-    pub async fn task(&self, id: LocalTaskId) -> TaskRow {
+    pub(crate) async fn task(&self, id: LocalTaskId) -> TaskRow {
         self.store.read(move |r| r.task_get(id)).await.expect("readable").expect("the task exists")
     }
 
-    pub async fn state(&self, id: LocalTaskId) -> TaskState {
+    pub(crate) async fn state(&self, id: LocalTaskId) -> TaskState {
         self.task(id).await.state
     }
 
     /// Every row of every table as text, to compare before and after.
-    pub fn dump(&self) -> String {
+    pub(crate) fn dump(&self) -> String {
         dump(&self.raw())
     }
 }
 
-pub fn dump(conn: &rusqlite::Connection) -> String {
+pub(crate) fn dump(conn: &rusqlite::Connection) -> String {
     let tables: Vec<String> = conn
         .prepare(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'fault%' ORDER BY name",

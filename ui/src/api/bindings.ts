@@ -10,9 +10,9 @@ import * as __TAURI_EVENT from "@tauri-apps/api/event";
 export const commands = {
 	/**  Waits until the program has started. After a failure, asking again tries again. */
 	boot: () => typedError<null, Problem>(__TAURI_INVOKE("boot")),
-	overview: () => typedError<Overview_Serialize, Problem>(__TAURI_INVOKE("overview")),
-	taskList: (query: TaskQuery_Deserialize) => typedError<TaskPage_Serialize, Problem>(__TAURI_INVOKE("task_list", { query })),
-	taskDetail: (id: number) => typedError<TaskDetail_Serialize, Problem>(__TAURI_INVOKE("task_detail", { id })),
+	overview: () => typedError<Overview, Problem>(__TAURI_INVOKE("overview")),
+	taskList: (query: TaskQuery) => typedError<TaskPage, Problem>(__TAURI_INVOKE("task_list", { query })),
+	taskDetail: (id: number) => typedError<TaskDetail, Problem>(__TAURI_INVOKE("task_detail", { id })),
 	/**  A screenshot as a `data:` address. */
 	artifactImage: (id: number) => typedError<string, Problem>(__TAURI_INVOKE("artifact_image", { id })),
 	startWork: () => typedError<null, Problem>(__TAURI_INVOKE("start_work")),
@@ -55,20 +55,7 @@ export type Changed = {
 };
 
 /**  The run going on now. */
-export type CurrentRun = CurrentRun_Serialize | CurrentRun_Deserialize;
-
-/**  The run going on now. */
-export type CurrentRun_Deserialize = {
-	taskId: number,
-	title?: string | null,
-	goodsId?: string | null,
-	step?: string | null,
-	/**  Milliseconds until the run lease ends; `None` while it is unknown. */
-	leaseLeftMs?: number | null,
-};
-
-/**  The run going on now. */
-export type CurrentRun_Serialize = {
+export type CurrentRun = {
 	taskId: number,
 	title: string | null,
 	goodsId: string | null,
@@ -91,31 +78,15 @@ export type DimensionView = {
 export type ExecutionModeView = "dry_run" | "live";
 
 /**  What was read on Pinduoduo. */
-export type GoodsView = GoodsView_Serialize | GoodsView_Deserialize;
-
-/**  What was read on Pinduoduo. */
-export type GoodsView_Deserialize = {
-	goodsId: string,
-	url: string,
-	title: string,
-	shop?: string | null,
-	sales?: MetricView_Deserialize | null,
-	reviews?: MetricView_Deserialize | null,
-	dimensions: DimensionView[],
-	skus: SkuView_Deserialize[],
-	capturedAt: string,
-};
-
-/**  What was read on Pinduoduo. */
-export type GoodsView_Serialize = {
+export type GoodsView = {
 	goodsId: string,
 	url: string,
 	title: string,
 	shop: string | null,
-	sales: MetricView_Serialize | null,
-	reviews: MetricView_Serialize | null,
+	sales: MetricView | null,
+	reviews: MetricView | null,
 	dimensions: DimensionView[],
-	skus: SkuView_Serialize[],
+	skus: SkuView[],
 	capturedAt: string,
 };
 
@@ -125,18 +96,7 @@ export type Language = "zh-CN" | "en";
 export type Level = "ok" | "busy" | "warn" | "error" | "off";
 
 /**  One light of the status bar. `problem` says why it is not green and what to do next. */
-export type Light = Light_Serialize | Light_Deserialize;
-
-/**  One light of the status bar. `problem` says why it is not green and what to do next. */
-export type Light_Deserialize = {
-	level: Level,
-	/**  What it is about, untranslated: a server address, a phone model, a version. */
-	subject: string,
-	problem?: Problem | null,
-};
-
-/**  One light of the status bar. `problem` says why it is not green and what to do next. */
-export type Light_Serialize = {
+export type Light = {
 	level: Level,
 	/**  What it is about, untranslated: a server address, a phone model, a version. */
 	subject: string,
@@ -149,16 +109,7 @@ export type LoginForm = {
 	password: string,
 };
 
-export type MetricView = MetricView_Serialize | MetricView_Deserialize;
-
-export type MetricView_Deserialize = {
-	/**  `None` only when it does not fit a JavaScript integer. */
-	value?: number | null,
-	raw: string,
-	approximate: boolean,
-};
-
-export type MetricView_Serialize = {
+export type MetricView = {
 	/**  `None` only when it does not fit a JavaScript integer. */
 	value: number | null,
 	raw: string,
@@ -167,21 +118,7 @@ export type MetricView_Serialize = {
 
 export type OutboxStatusView = "pending" | "sending" | "sent" | "failed";
 
-export type OutboxView = OutboxView_Serialize | OutboxView_Deserialize;
-
-export type OutboxView_Deserialize = {
-	id: number,
-	eventType: string,
-	idempotencyKey: string,
-	status: OutboxStatusView,
-	attempts: number,
-	nextRetryAt?: string | null,
-	lastError?: string | null,
-	createdAt: string,
-	sentAt?: string | null,
-};
-
-export type OutboxView_Serialize = {
+export type OutboxView = {
 	id: number,
 	eventType: string,
 	idempotencyKey: string,
@@ -194,34 +131,7 @@ export type OutboxView_Serialize = {
 };
 
 /**  Everything the frame of the window shows. */
-export type Overview = Overview_Serialize | Overview_Deserialize;
-
-/**  Everything the frame of the window shows. */
-export type Overview_Deserialize = {
-	version: string,
-	demo: boolean,
-	/**  `automation.dry_run`: nothing can be ordered. */
-	dryRun: boolean,
-	dataDir: string,
-	/**  Set when secrets live for this session only (no credential store, D6). */
-	sessionOnlySecrets: boolean,
-	loggedInAs?: string | null,
-	deviceId: string,
-	server: Light_Deserialize,
-	phone: Light_Deserialize,
-	pinduoduo: Light_Deserialize,
-	outbox: Light_Deserialize,
-	outboxWaiting: number,
-	work: WorkMode,
-	/**  Why `work` is not running although it was asked to, or why nothing is claimed. */
-	workProblem?: Problem | null,
-	current?: CurrentRun_Deserialize | null,
-	counts: StateCount[],
-	total: number,
-};
-
-/**  Everything the frame of the window shows. */
-export type Overview_Serialize = {
+export type Overview = {
 	version: string,
 	demo: boolean,
 	/**  `automation.dry_run`: nothing can be ordered. */
@@ -231,15 +141,15 @@ export type Overview_Serialize = {
 	sessionOnlySecrets: boolean,
 	loggedInAs: string | null,
 	deviceId: string,
-	server: Light_Serialize,
-	phone: Light_Serialize,
-	pinduoduo: Light_Serialize,
-	outbox: Light_Serialize,
+	server: Light,
+	phone: Light,
+	pinduoduo: Light,
+	outbox: Light,
 	outboxWaiting: number,
 	work: WorkMode,
 	/**  Why `work` is not running although it was asked to, or why nothing is claimed. */
 	workProblem: Problem | null,
-	current: CurrentRun_Serialize | null,
+	current: CurrentRun | null,
 	counts: StateCount[],
 	total: number,
 };
@@ -260,21 +170,7 @@ export type Problem = {
 
 export type RunStatusView = "running" | "succeeded" | "failed" | "cancelled" | "manual_review";
 
-export type RunView = RunView_Serialize | RunView_Deserialize;
-
-export type RunView_Deserialize = {
-	attemptNo: number,
-	status: RunStatusView,
-	phone: string,
-	step?: string | null,
-	startedAt: string,
-	finishedAt?: string | null,
-	errorCode?: string | null,
-	errorMessage?: string | null,
-	artifacts: ArtifactView[],
-};
-
-export type RunView_Serialize = {
+export type RunView = {
 	attemptNo: number,
 	status: RunStatusView,
 	phone: string,
@@ -292,18 +188,7 @@ export type Sentence = {
 	nextStep: string,
 };
 
-export type SkuView = SkuView_Serialize | SkuView_Deserialize;
-
-export type SkuView_Deserialize = {
-	/**  One value per dimension, in the order of [`GoodsView::dimensions`]. */
-	options: string[],
-	priceCent?: number | null,
-	listPriceCent?: number | null,
-	available: boolean,
-	rawPrice?: string | null,
-};
-
-export type SkuView_Serialize = {
+export type SkuView = {
 	/**  One value per dimension, in the order of [`GoodsView::dimensions`]. */
 	options: string[],
 	priceCent: number | null,
@@ -317,49 +202,16 @@ export type StateCount = {
 	count: number,
 };
 
-export type TaskDetail = TaskDetail_Serialize | TaskDetail_Deserialize;
-
-export type TaskDetail_Deserialize = {
-	item: TaskItem_Deserialize,
+export type TaskDetail = {
+	item: TaskItem,
 	goodsUrl: string,
-	goods?: GoodsView_Deserialize | null,
+	goods: GoodsView | null,
 	/**  Newest first. */
-	runs: RunView_Deserialize[],
-	outbox: OutboxView_Deserialize[],
+	runs: RunView[],
+	outbox: OutboxView[],
 };
 
-export type TaskDetail_Serialize = {
-	item: TaskItem_Serialize,
-	goodsUrl: string,
-	goods: GoodsView_Serialize | null,
-	/**  Newest first. */
-	runs: RunView_Serialize[],
-	outbox: OutboxView_Serialize[],
-};
-
-export type TaskItem = TaskItem_Serialize | TaskItem_Deserialize;
-
-export type TaskItem_Deserialize = {
-	id: number,
-	remoteTaskId: string,
-	taskType: TaskTypeView,
-	executionMode: ExecutionModeView,
-	title?: string | null,
-	goodsId?: string | null,
-	targetColor?: string | null,
-	targetSize?: string | null,
-	/**  Lowest available SKU price in fen. */
-	priceCent?: number | null,
-	quantity?: number | null,
-	state: TaskStateView,
-	step?: string | null,
-	errorCode?: string | null,
-	errorMessage?: string | null,
-	receivedAt: string,
-	updatedAt: string,
-};
-
-export type TaskItem_Serialize = {
+export type TaskItem = {
 	id: number,
 	remoteTaskId: string,
 	taskType: TaskTypeView,
@@ -379,31 +231,13 @@ export type TaskItem_Serialize = {
 	updatedAt: string,
 };
 
-export type TaskPage = TaskPage_Serialize | TaskPage_Deserialize;
-
-export type TaskPage_Deserialize = {
-	items: TaskItem_Deserialize[],
-	next?: string | null,
-};
-
-export type TaskPage_Serialize = {
-	items: TaskItem_Serialize[],
+export type TaskPage = {
+	items: TaskItem[],
 	next: string | null,
 };
 
 /**  Which tasks to list. `cursor` is the `next` of the page before. */
-export type TaskQuery = TaskQuery_Serialize | TaskQuery_Deserialize;
-
-/**  Which tasks to list. `cursor` is the `next` of the page before. */
-export type TaskQuery_Deserialize = {
-	text?: string | null,
-	states: TaskStateView[],
-	cursor?: string | null,
-	limit: number,
-};
-
-/**  Which tasks to list. `cursor` is the `next` of the page before. */
-export type TaskQuery_Serialize = {
+export type TaskQuery = {
 	text: string | null,
 	states: TaskStateView[],
 	cursor: string | null,

@@ -117,8 +117,14 @@ export function useArtifactImage(id: MaybeRefOrGetter<number>, wanted: MaybeRefO
   });
 }
 
-export function usePreferences() {
-  return useQuery({ queryKey: keys.preferences, queryFn: host.preferences, staleTime: Infinity });
+/** Asked only once the program runs. */
+export function usePreferences(running: MaybeRefOrGetter<boolean>) {
+  return useQuery({
+    queryKey: keys.preferences,
+    queryFn: host.preferences,
+    enabled: computed(() => toValue(running)),
+    staleTime: Infinity,
+  });
 }
 
 export function useSetPreferences() {

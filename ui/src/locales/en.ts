@@ -22,7 +22,12 @@ const en: Messages = {
     leaseUnknown: 'unknown',
     open: 'Open the running task',
   },
-  filter: { label: 'Filter by state', all: 'All', search: 'Search title, goods id, task id', searchKey: 'Press / to search' },
+  filter: {
+    label: 'Filter by state',
+    all: 'All',
+    search: 'Search title, goods id, task id',
+    searchKey: 'Press / to search',
+  },
   state: {
     claimed: 'Claimed',
     running: 'Running',
@@ -122,7 +127,13 @@ const en: Messages = {
     sentAt: 'sent {time}',
     lastError: 'Last reason: {error}',
   },
-  run: { running: 'Running', succeeded: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled', manual_review: 'Review' },
+  run: {
+    running: 'Running',
+    succeeded: 'Succeeded',
+    failed: 'Failed',
+    cancelled: 'Cancelled',
+    manual_review: 'Review',
+  },
   outbox: { pending: 'Waiting', sending: 'Sending', sent: 'Sent', failed: 'Refused' },
   event: { collect_result: 'Collect result', purchase_result: 'Purchase result', task_failure: 'Failure report' },
   status: {
@@ -171,7 +182,8 @@ const en: Messages = {
     account: 'Account',
     phone: 'Phone',
     phoneAddress: 'Debugging address',
-    phoneHint: "The phone's IP address and port, such as 192.168.0.20:5555. Phone and computer must be on the same network.",
+    phoneHint:
+      "The phone's IP address and port, such as 192.168.0.20:5555. Phone and computer must be on the same network.",
     save: 'Save',
     saved: 'Saved',
     appearance: 'Appearance and language',
@@ -183,7 +195,11 @@ const en: Messages = {
     close: 'Close',
   },
   problem: { detail: 'Technical detail', workTitle: 'No task is being claimed' },
-  copy: { what: 'Copy {what}', done: 'Copied', refused: 'The system does not allow copying; select the text and copy it.' },
+  copy: {
+    what: 'Copy {what}',
+    done: 'Copied',
+    refused: 'The system does not allow copying; select the text and copy it.',
+  },
 };
 
 export default en;

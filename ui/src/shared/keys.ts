@@ -3,7 +3,8 @@ import { onBeforeUnmount, onMounted } from 'vue';
 
 function isBusyElsewhere(target: EventTarget | null, key: string): boolean {
   if (!(target instanceof HTMLElement)) return false;
-  if (target.isContentEditable || target.closest('input, textarea, select, [role=dialog], [role=separator]')) return true;
+  if (target.isContentEditable || target.closest('input, textarea, select, [role=dialog], [role=separator]'))
+    return true;
   // Enter belongs to a focused button; every other key works from there.
   return key === 'Enter' && target.closest('button, a, summary') !== null;
 }

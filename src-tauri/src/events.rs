@@ -27,3 +27,45 @@ pub(crate) async fn forward<R: Runtime>(handle: AppHandle<R>, mut changes: watch
         tokio::time::sleep(QUIET).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use cmautobuy_app::StartOptions;
+    use tauri::Listener;
+    use tauri::test::{mock_builder, mock_context, noop_assets};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_burst_of_nudges_becomes_few_events_and_the_last_is_never_lost() {
+        let options = StartOptions {
+            data_dir: "unused".into(),
+            demo: None,
+            phone: None,
+            secret_file: None,
+            auto_start: false,
+            log_to_terminal: false,
+        };
+        let app = crate::build(mock_builder(), mock_context(noop_assets()), options).unwrap();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let ear = heard.clone();
+        app.listen_any("changed", move |event| {
+            ear.lock().unwrap().push(serde_json::from_str::<Changed>(event.payload()).unwrap().revision)
+        });
+
+        let (nudge, changes) = watch::channel(0_u64);
+        let task = tokio::spawn(forward(app.handle().clone(), changes));
+        for revision in 1..=50 {
+            nudge.send_replace(revision);
+            tokio::task::yield_now().await;
+        }
+        drop(nudge);
+        task.await.unwrap();
+
+        let heard = heard.lock().unwrap();
+        assert!(heard.len() <= 2, "fifty nudges at once are one event now and one after the quiet time: {heard:?}");
+        assert_eq!(heard.last(), Some(&50), "the pages must look once more after the last change");
+    }
+}

@@ -18,6 +18,8 @@ pub fn specta_builder<R: Runtime>() -> tauri_specta::Builder<R> {
     // The sentences of every problem, so that an error code stored in a task reads the same as a live problem.
     let problems: Vec<Problem> = Kind::ALL.iter().map(|kind| kind.with("")).collect();
     tauri_specta::Builder::<R>::new()
+        // One shape both ways: an absent value is `null` and always there.
+        .disable_serde_phases()
         .commands(collect_commands![
             // The turbofish is only for the exported types; the runtime stays generic.
             commands::boot::<tauri::Wry>,

@@ -1,7 +1,7 @@
 //! The start of the house behind the window. The window is open before it and stays open when it fails, so that a second copy
 //! or an unwritable folder is a page with a next step and not a crash.
 
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs};
 
@@ -60,8 +60,9 @@ pub(crate) fn webview_root(data_dir: &Path) -> PathBuf {
     let probe = wanted.join(".writable");
     let writable = fs::create_dir_all(&wanted).and_then(|()| fs::write(&probe, b"")).and_then(|()| fs::remove_file(&probe));
     match writable {
-        // Relative paths are taken from the program's folder by Tauri, but from the working folder by everyone else.
-        Ok(()) => fs::canonicalize(&wanted).unwrap_or(wanted),
+        // Relative paths are taken from the program's folder by Tauri, but from the working folder by everyone else. Not
+        // `canonicalize`: its `\\?\` form on Windows is no folder to WebView2.
+        Ok(()) => path::absolute(&wanted).unwrap_or(wanted),
         Err(_) => env::temp_dir().join("cmautobuy-webview"),
     }
 }
@@ -74,7 +75,7 @@ mod tests {
     fn the_web_view_lives_in_the_data_folder_or_in_a_temporary_one() {
         let dir = tempfile::tempdir().unwrap();
         let inside = webview_root(dir.path());
-        assert!(inside.starts_with(fs::canonicalize(dir.path()).unwrap()), "a writable data folder holds the web view's files");
+        assert!(inside.starts_with(dir.path()), "a writable data folder holds the web view's files");
         assert!(inside.is_dir(), "the web view expects its folder");
 
         let file = dir.path().join("file");

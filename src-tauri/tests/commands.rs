@@ -28,8 +28,14 @@ fn a_start_that_fails_is_shown_with_a_next_step() {
     let dir = tempfile::tempdir().unwrap();
     let data_dir = dir.path().join("data");
     fs::write(&data_dir, b"a file where the data folder should be").unwrap();
-    let options =
-        StartOptions { data_dir, demo: None, phone: None, secret_file: Some(dir.path().join("secrets")), auto_start: false, log_to_terminal: false };
+    let options = StartOptions {
+        data_dir,
+        demo: None,
+        phone: None,
+        secret_file: Some(dir.path().join("secrets")),
+        auto_start: false,
+        log_to_terminal: false,
+    };
     let app = cmautobuy_desktop::build(mock_builder(), mock_context(noop_assets()), options).unwrap();
     let window = WebviewWindowBuilder::new(&app, "main", Default::default()).build().unwrap();
 

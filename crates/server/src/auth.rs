@@ -13,7 +13,7 @@ use crate::house::{Call, House};
 use crate::refusal::{CallError, Refusal};
 use crate::secret::{password_fits, random_token};
 use crate::store::access_token::{TokenOwner, access_token_delete_expired, access_token_insert, access_token_owner};
-use crate::store::device::device_get;
+use crate::store::device::{device_forget_instance, device_get};
 use crate::store::refresh_token::{refresh_token_delete_expired, refresh_token_get, refresh_token_insert, refresh_token_retire};
 use crate::store::session::{session_delete, session_insert};
 use crate::store::user::{UserRow, user_by_id, user_by_name};
@@ -86,8 +86,12 @@ pub(crate) fn refresh(call: Call<'_>, request: &RefreshRequest) -> Result<Sessio
     give_tokens(call, row.session_id, &user, Some(&sha256))
 }
 
-pub(crate) fn logout(call: Call<'_>, session: Uuid) -> Result<(), CallError> {
-    session_delete(call.tx, session)?;
+/// Ends the login. A device that says goodbye is not live any more, so the next instance need not wait out the TTL (D19).
+pub(crate) fn logout(call: Call<'_>, owner: &TokenOwner) -> Result<(), CallError> {
+    session_delete(call.tx, owner.session_id)?;
+    if let Some(device) = owner.device_id {
+        device_forget_instance(call.tx, device)?;
+    }
     Ok(())
 }
 

@@ -27,6 +27,6 @@ pub(crate) async fn refresh(State(house): App, SecretBody(request): SecretBody<R
 }
 
 pub(crate) async fn logout(State(house): App, SignedIn(owner): SignedIn) -> Result<StatusCode, Fault> {
-    house.blocking(move |house| house.write(|call| auth::logout(call, owner.session_id))).await?;
+    house.blocking(move |house| house.write(|call| auth::logout(call, &owner))).await?;
     Ok(StatusCode::NO_CONTENT)
 }

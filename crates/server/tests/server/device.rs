@@ -34,7 +34,7 @@ async fn t205_4_texts_are_bounded() {
     let world = World::new();
     let ann = world.buyer("ann").await;
     let long = "9".repeat(200);
-    let mut rows = vec![ann.heartbeat(), ann.heartbeat(), ann.heartbeat(), ann.heartbeat()];
+    let mut rows = [ann.heartbeat(), ann.heartbeat(), ann.heartbeat(), ann.heartbeat()];
     rows[0].app_version = String::new();
     rows[1].app_version = long.clone();
     rows[2].pdd_version = Some(long.clone());
@@ -94,5 +94,16 @@ async fn d19_an_administrator_may_forget_an_instance_that_is_gone() {
     restarted.instance = InstanceId::from_uuid(Uuid::from_bytes([9; 16]));
     restarted.beat().await.is(409, ErrorCode::DeviceInUse, "the old instance was heard a moment ago");
     world.server.admin().forget_instance(ann.device).expect("the device is known");
+    restarted.beat().await.ok::<DeviceHeartbeatAnswer>();
+}
+
+#[tokio::test]
+async fn d19_an_instance_that_logged_out_is_not_live() {
+    let world = World::new();
+    let ann = world.buyer("ann").await;
+    let mut restarted = world.client("ann", ann.user, ann.device).await;
+    restarted.beat().await.is(409, ErrorCode::DeviceInUse, "the old instance was heard a moment ago");
+    ann.post("/auth/logout", &[], &serde_json::Value::Null).await;
+    restarted.instance = InstanceId::from_uuid(Uuid::from_bytes([9; 16]));
     restarted.beat().await.ok::<DeviceHeartbeatAnswer>();
 }

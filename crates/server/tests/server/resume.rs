@@ -56,6 +56,8 @@ async fn d4_waiting_by_a_result_frees_the_device_and_can_be_resumed() {
     let claim = ann.running().await;
     let answer = report(&ann, &claim, Report { disposition: Disposition::ManualReview, ..Report::of(&claim) }).await;
     assert_eq!(answer.task_status, ServerStatus::WaitingConfirmation, "manual_review waits for a person");
+    let beat: Standing = ann.run_beat(&claim, "waiting").await.ok();
+    assert_eq!(beat.status, ServerStatus::WaitingConfirmation, "T-205 §8: a waiting task's live lease may be renewed");
     let other = ann.running().await;
     assert_eq!(other.task, second, "D4: a task that waits does not occupy the device");
     let attempt = (attempt_id(), 2);

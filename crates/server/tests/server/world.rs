@@ -202,7 +202,7 @@ impl World {
             user,
             device,
             instance,
-            serial: Some(format!("serial-{name}")),
+            serial: Some(format!("phone of {device}")),
             access: session.access_token.clone(),
         }
     }

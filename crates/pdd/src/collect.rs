@@ -238,12 +238,8 @@ async fn wait_for_goods(session: &mut Session<'_>, goods_id: &GoodsId) -> Result
             Screen::Unavailable => {
                 unavailable_looks += 1;
                 got = on_top(session).await?;
-                let enough = match &got {
-                    Some(id) if id == goods_id.as_str() => unavailable_looks >= UNAVAILABLE_LOOKS,
-                    Some(_) => false,
-                    None => unavailable_looks >= UNAVAILABLE_LOOKS_UNNAMED,
-                };
-                if enough {
+                let named = got.as_deref() == Some(goods_id.as_str());
+                if unavailable_looks >= if named { UNAVAILABLE_LOOKS } else { UNAVAILABLE_LOOKS_UNNAMED } {
                     let text = look.page.text.unwrap_or_default();
                     return Err(match look.page.unavailable {
                         Some(Unavailable::SoldOut) => CollectError::GoodsSoldOut { text },
@@ -345,14 +341,16 @@ async fn read_page(session: &mut Session<'_>) -> Result<(GoodsPage, Option<Look>
 /// One swipe on the goods page and the settled view after it; `false` when the guard never let it happen.
 async fn scroll_page(session: &mut Session<'_>, look: Look, toward: Toward) -> Result<(Look, GoodsPage, bool), CollectError> {
     let mut look = look;
-    for _ in 0..3 {
-        let area = extent(look.tree(), session.ctx.rules);
+    // A buy button in the way of the middle is passed on the left or the right.
+    for (left, right) in [(0, 100), (0, 50), (50, 100)] {
+        let all = extent(look.tree(), session.ctx.rules);
+        let part = |percent: i32| all.left + all.width() * percent / 100;
         // The middle of the page: clear of the top bar and of the buy buttons.
-        let area = Bounds::new(area.left, area.top + area.height() / 10, area.right, area.bottom - area.height() / 5);
+        let area = Bounds::new(part(left), all.top + all.height() / 10, part(right), all.bottom - all.height() / 5);
         let Some(swipe) = session.swipe_in(area, toward) else { break };
-        let done = session.act(look, swipe).await?;
+        let done = session.try_act(look, swipe).await?;
         let (next, view) = session.settled_goods().await?;
-        if done {
+        if done.is_ok() {
             return Ok((next, view, true));
         }
         look = next;

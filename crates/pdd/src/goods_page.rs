@@ -148,21 +148,25 @@ fn reviews(body: &[Node<'_>], rules: &RulePack) -> Option<Metric> {
 fn shop(body: &[Node<'_>], page: Bounds, rules: &RulePack) -> Option<String> {
     let goods = &rules.goods;
     let enter = body.iter().find(|node| has_id(node, &goods.enter_shop_ids) || goods.enter_shop.has(&fold(node.label())))?.bounds();
-    // The name stands beside or a little above the button, within a card of a twelfth of the page.
     let reach = page.height() / 12;
-    let near = body.iter().filter(|node| {
-        let b = node.bounds();
-        b.center().y >= enter.top - reach && b.center().y <= enter.bottom + reach && b.left < enter.left && b.height() <= reach
-    });
-    let names: Vec<&str> = near
-        .filter_map(|node| {
-            let label = trimmed(node.label());
-            let folded = fold(label);
-            let fits = !folded.is_empty() && folded.chars().count() <= 40 && !folded.contains('¥');
-            (fits && !goods.not_shop.iter().any(|pattern| pattern.is_match(&folded))).then_some(label)
-        })
-        .collect();
-    names.iter().find(|name| goods.shop_suffixes.ends(&fold(name))).or(names.first()).map(|name| (*name).to_owned())
+    // The name stands beside the button; on some builds a little above or below it.
+    let beside = |slack: i32| -> Option<String> {
+        let names: Vec<&str> = body
+            .iter()
+            .filter(|node| {
+                let b = node.bounds();
+                b.bottom > enter.top - slack && b.top < enter.bottom + slack && b.left < enter.left && b.height() <= reach
+            })
+            .filter_map(|node| {
+                let label = trimmed(node.label());
+                let folded = fold(label);
+                let fits = !folded.is_empty() && folded.chars().count() <= 40 && !folded.contains('¥') && !label.contains('\n');
+                (fits && !goods.not_shop.iter().any(|pattern| pattern.is_match(&folded))).then_some(label)
+            })
+            .collect();
+        names.iter().find(|name| goods.shop_suffixes.ends(&fold(name))).or(names.first()).map(|name| (*name).to_owned())
+    };
+    beside(0).or_else(|| beside(reach / 2))
 }
 
 /// The price of goods without a choice: the line alone when it can be read in one way, else the reading a group button repeats.

@@ -267,6 +267,9 @@ mod tests {
     use super::{HeaderPrice, MAX_CENT, glued_splits, parse_price, read_header};
     use crate::RulePack;
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+    use std::sync::LazyLock;
+
+    static PACK: LazyLock<RulePack> = LazyLock::new(RulePack::builtin);
 
     #[test]
     fn whole_texts() {
@@ -298,9 +301,9 @@ mod tests {
 
     #[test]
     fn headers() {
-        let pack = RulePack::builtin();
         let single = |cent: u64, list: Option<u64>| Some((cent, list));
-        let rows: [(&str, &[&str], Option<(u64, Option<u64>)>); 22] = [
+        type Row = (&'static str, &'static [&'static str], Option<(u64, Option<u64>)>);
+        let rows: [Row; 22] = [
             ("stock hint in front", &["最后11件 ¥69"], single(6900, None)),
             ("nearly gone", &["即将卖完 ¥88"], single(8800, None)),
             ("plain", &["¥39.90"], single(3990, None)),
@@ -325,7 +328,7 @@ mod tests {
             ("fraction too long", &["¥12.345"], None),
         ];
         for (name, texts, want) in rows {
-            let read = read_header(texts.iter().copied(), pack.price_words());
+            let read = read_header(texts.iter().copied(), PACK.price_words());
             let got = match &read {
                 HeaderPrice::Single { price, list } => Some((price.cent, list.as_ref().map(|p| p.cent))),
                 HeaderPrice::Missing | HeaderPrice::Open { .. } | HeaderPrice::Ambiguous { .. } => None,
@@ -336,14 +339,12 @@ mod tests {
 
     #[test]
     fn the_raw_price_is_what_the_page_shows() {
-        let pack = RulePack::builtin();
-        let read = read_header(["最后11件 ￥69.0"], pack.price_words());
+        let read = read_header(["最后11件 ￥69.0"], PACK.price_words());
         assert_eq!(read.single().map(|p| p.raw.as_str()), Some("¥69.0"), "sign and digits, without the stock hint");
     }
 
     #[test]
     fn glued_lines() {
-        let pack = RulePack::builtin();
         let rows: [(&str, &[u64]); 9] = [
             ("¥70已拼44件最后6件", &[7000]),
             ("¥4162人付款", &[400, 4100, 41600]),
@@ -356,7 +357,7 @@ mod tests {
             ("已拼44件", &[]),
         ];
         for (text, want) in rows {
-            let mut got: Vec<u64> = glued_splits(text, pack.price_words()).iter().map(|s| s.price.cent).collect();
+            let mut got: Vec<u64> = glued_splits(text, PACK.price_words()).iter().map(|s| s.price.cent).collect();
             got.sort_unstable();
             assert_eq!(got, want, "every reading and no other: `{text}`");
         }
@@ -369,7 +370,7 @@ mod tests {
             let rows = [format!("¥{yuan}.{fen:02}"), format!("￥ {yuan}.{fen:02}")];
             for text in rows {
                 prop_assert_eq!(parse_price(&text).map(|p| p.cent), Some(cent), "no rounding anywhere: {}", text);
-                let read = read_header([text.as_str()], RulePack::builtin().price_words());
+                let read = read_header([text.as_str()], PACK.price_words());
                 prop_assert_eq!(read.single().map(|p| p.cent), Some(cent), "the header says the same: {}", text);
             }
             if fen == 0 {
@@ -380,21 +381,19 @@ mod tests {
         #[test]
         fn the_true_split_is_always_a_candidate(yuan in 1_u64..100_000, people in 1_u64..100_000) {
             let line = format!("¥{yuan}{people}人付款");
-            let pack = RulePack::builtin();
-            let splits = glued_splits(&line, pack.price_words());
+                let splits = glued_splits(&line, PACK.price_words());
             prop_assert!(splits.iter().any(|s| s.price.cent == yuan * 100), "{} must offer {}", line, yuan);
         }
 
         #[test]
         fn no_text_panics(text in any::<String>(), more in "[¥￥0-9.,万起\\-~ 省价#人件]{0,40}") {
-            let pack = RulePack::builtin();
-            let _ = parse_price(&text);
+                let _ = parse_price(&text);
             for text in [&text, &more] {
-                if let Some(price) = read_header([text.as_str()], pack.price_words()).single() {
+                if let Some(price) = read_header([text.as_str()], PACK.price_words()).single() {
                     prop_assert!(price.cent > 0 && price.cent <= MAX_CENT, "a header price is a positive amount within bounds: {:?}", price);
                     prop_assert_eq!(parse_price(&price.raw).map(|p| p.cent), Some(price.cent), "raw and fen agree");
                 }
-                for split in glued_splits(text, pack.price_words()) {
+                for split in glued_splits(text, PACK.price_words()) {
                     prop_assert!(split.price.cent > 0 && split.price.cent <= MAX_CENT, "a split is within bounds: {:?}", split);
                 }
             }

@@ -500,7 +500,8 @@ mod tests {
 
     #[test]
     fn a_broken_pack_is_refused_with_its_reason() {
-        let rows: [(&str, String, fn(&RulePackError) -> bool); 4] = [
+        type Row = (&'static str, String, fn(&RulePackError) -> bool);
+        let rows: [Row; 4] = [
             ("not toml", "schema_version = ".into(), |e| matches!(e, RulePackError::Toml(_))),
             ("another format", BUILTIN.replacen("schema_version = 1", "schema_version = 9", 1), |e| matches!(e, RulePackError::Schema(9))),
             ("broken pattern", BUILTIN.replacen("stock_hint = '^", "stock_hint = '^(", 1), |e| matches!(e, RulePackError::Pattern { .. })),

@@ -11,7 +11,7 @@ use crate::error::CollectError;
 use crate::price::{HeaderPrice, Price};
 use crate::rules::RulePack;
 use crate::session::{Session, Toward};
-use crate::sku_sheet::{Chip, SkuSheet};
+use crate::sku_sheet::{Chip, SheetFault, SkuSheet};
 use crate::text::fold;
 
 /// Touches per colour; each on a look of its own.
@@ -99,6 +99,10 @@ impl Choices {
         self.color(rules).or(if self.dimensions.is_empty() { None } else { Some(0) })
     }
 
+    fn any_price(&self) -> bool {
+        self.dimensions.iter().flat_map(|one| &one.values).any(|value| matches!(value.price, Quest::Found(_)))
+    }
+
     pub(crate) fn color(&self, rules: &RulePack) -> Option<usize> {
         by_patterns(&self.dimensions, &rules.sheet.color_names)
     }
@@ -183,6 +187,7 @@ pub(crate) async fn walk(session: &mut Session<'_>) -> Result<Choices, CollectEr
     let mut done = Exhausted::default();
     let mut swiped: Option<(Lane, Toward, View)> = None;
     let mut swipes = 0;
+    let mut forbidden = None;
     // Each turn looks, taps or swipes once; the session's budgets end it if nothing else does.
     loop {
         let (look, sheet) = session.settled_sheet().await?;
@@ -195,12 +200,13 @@ pub(crate) async fn walk(session: &mut Session<'_>) -> Result<Choices, CollectEr
                 // Nothing in common with the look before: go back half a step, what was skipped lies there.
                 let back = opposite(toward);
                 tracing::debug!(?lane, ?toward, "a swipe went further than one view");
-                if !done.has(lane, back) && swipes < MAX_SWIPES {
-                    if let Some(action) = short_swipe(session, &sheet, lane, back, &choices) {
-                        swipes += 1;
-                        session.act(look, action).await?;
-                        continue;
+                let allowed = !done.has(lane, back) && swipes < MAX_SWIPES;
+                if allowed && let Some(action) = short_swipe(session, &sheet, lane, back, &choices) {
+                    swipes += 1;
+                    if let Err(refused) = session.try_act(look, action).await? {
+                        tracing::debug!(%refused, "no way back");
                     }
+                    continue;
                 }
             }
         }
@@ -208,6 +214,9 @@ pub(crate) async fn walk(session: &mut Session<'_>) -> Result<Choices, CollectEr
         if current == Phase::Collect {
             choices.priced = choices.choose_priced(session.ctx.rules);
             if choices.dimensions.is_empty() {
+                if sheet.asks_to_choose(session.ctx.rules) {
+                    return Err(CollectError::SheetUnreadable { source: SheetFault::NoChoices });
+                }
                 choices.plain = seen(&sheet.header);
                 return Ok(choices);
             }
@@ -220,7 +229,10 @@ pub(crate) async fn walk(session: &mut Session<'_>) -> Result<Choices, CollectEr
                     match session.try_act(look, action).await? {
                         Ok(()) => {}
                         // The guard's word on this spot is final; an old look is not.
-                        Err(refused) => give_back(&mut choices, at, refused.is_recoverable()),
+                        Err(refused) => {
+                            give_back(&mut choices, at, refused.is_recoverable());
+                            forbidden = (!refused.is_recoverable()).then_some(refused).or(forbidden);
+                        }
                     }
                     continue;
                 }
@@ -230,8 +242,11 @@ pub(crate) async fn walk(session: &mut Session<'_>) -> Result<Choices, CollectEr
         match next_swipe(session, current, &sheet, &choices, &done) {
             Some((lane, toward, action)) if swipes < MAX_SWIPES => {
                 swipes += 1;
-                if session.act(look, action).await? {
-                    swiped = Some((lane, toward, view));
+                match session.try_act(look, action).await? {
+                    Ok(()) => swiped = Some((lane, toward, view)),
+                    Err(refused) if refused.is_recoverable() => {}
+                    // Something forbidden lies where the finger would start: this lane stays as it is.
+                    Err(_) => done.0.push((lane, toward)),
                 }
             }
             Some(_) => return Err(CollectError::Timeout { step: session.step }),
@@ -241,7 +256,13 @@ pub(crate) async fn walk(session: &mut Session<'_>) -> Result<Choices, CollectEr
                     phase = Some(Phase::Collect);
                     done = Exhausted::default();
                 }
-                Phase::Collect => return Ok(choices),
+                Phase::Collect => {
+                    return match forbidden {
+                        // One odd chip costs its price; a sheet where every touch is forbidden is not the sheet we know.
+                        Some(refused) if !choices.any_price() => Err(CollectError::Refused { step: session.step, refused }),
+                        Some(_) | None => Ok(choices),
+                    };
+                }
             },
         }
     }

@@ -21,6 +21,8 @@ pub enum SheetFault {
     NoHeader,
     #[error("the sheet shows no payment row, so nobody knows where it is safe to touch")]
     NoPaymentRow,
+    #[error("the sheet asks to choose but shows nothing to choose from")]
+    NoChoices,
 }
 
 /// One look at the sheet.
@@ -85,6 +87,12 @@ impl SkuSheet {
             && self.selected_text == other.selected_text
             && self.region == other.region
             && chips(self) == chips(other)
+    }
+
+    /// Whether the sheet wants a choice: the selection line asks for one, or the price still depends on it.
+    pub fn asks_to_choose(&self, rules: &RulePack) -> bool {
+        let asks = self.selected_text.as_ref().is_some_and(|line| rules.sheet.choose_prefixes.starts(&fold(line)));
+        asks || matches!(self.header, HeaderPrice::Open { .. })
     }
 
     /// Whether `chip` is chosen: it says so itself, and the selection line confirms it (facts/pdd §8.5).
@@ -231,7 +239,8 @@ fn read_chip(node: Node<'_>, region: Bounds, sheet: &SheetRules) -> Option<Chip>
         .copied();
     let clickable_label = below.iter().any(|n| n.clickable() && !trimmed(n.label()).is_empty() && !sheet.not_chip.has(&fold(n.label())));
     let is_text = below.iter().all(|n| trimmed(n.label()).is_empty()) && !trimmed(node.text()).is_empty();
-    if !is_text && !clickable_label && !(caption.is_some() && !own.is_empty()) && !is_cut_chip(node, &below, region, sheet) {
+    let named = caption.is_some() && !own.is_empty();
+    if !(is_text || clickable_label || named || is_cut_chip(node, &below, region, sheet)) {
         return None;
     }
     // Two captions: a row that holds several chips, not a chip.

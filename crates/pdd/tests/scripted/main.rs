@@ -1,0 +1,5 @@
+//! Pages and flows on small invented trees, without a socket.
+
+mod flow;
+mod pages;
+mod support;

@@ -261,6 +261,17 @@ impl App {
         Ok(())
     }
 
+    /// [`App::recollect`] by the number the server gave.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a number this client does not hold.
+    pub async fn recollect_remote(&self, remote: &str) -> Result<(), Problem> {
+        let missing = || Kind::NotFound.with(format!("task {remote}"));
+        let number = remote.parse().map_err(|_| missing())?;
+        let row = self.0.store.read(move |r| r.task_by_remote(number)).await?.ok_or_else(missing)?;
+        self.recollect(read::id(row.id.0)).await
+    }
+
     /// # Errors
     /// `DATABASE_BROKEN`.
     #[expect(clippy::unused_async, reason = "every command of the house is async to its callers")]

@@ -13,13 +13,16 @@ const KEEP_DAYS: usize = 30;
 
 /// Starts logging once per process; a second call keeps the first (tests start several apps in one process).
 pub(crate) fn start(logs: &Path, terminal: bool) -> Result<(), Problem> {
+    let unwritable = |error: &dyn std::fmt::Display| Kind::FolderUnwritable.with(format!("{}: {error}", logs.display()));
+    // The appender prunes before it creates, and grumbles on the terminal about a folder that is not there yet.
+    std::fs::create_dir_all(logs).map_err(|error| unwritable(&error))?;
     let files = tracing_appender::rolling::Builder::new()
         .rotation(tracing_appender::rolling::Rotation::DAILY)
         .filename_prefix("client")
         .filename_suffix("log")
         .max_log_files(KEEP_DAYS)
         .build(logs)
-        .map_err(|error| Kind::FolderUnwritable.with(format!("{}: {error}", logs.display())))?;
+        .map_err(|error| unwritable(&error))?;
     let filter = || EnvFilter::try_from_env("CMAUTOBUY_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let to_file = fmt::layer().with_ansi(false).with_writer(files).with_filter(filter());
     let to_terminal = terminal.then(|| fmt::layer().with_writer(std::io::stderr).with_filter(filter()));

@@ -176,9 +176,13 @@ problems! {
         zh: "多次重试都没有成功。" => "请打开任务详情查看最后一次的原因，处理后重新采集。",
         en: "Several retries did not help." => "Open the task to see the last reason, fix it and collect again."
     }
-    Crashed "CRASHED" {
+    ProgramDied "PROGRAM_DIED" {
         zh: "上次运行中程序意外退出。" => "没有丢数据。点“开始”会先重做这个任务。",
         en: "The program ended unexpectedly during this run." => "Nothing was lost. Start again and this task is redone first."
+    }
+    StoppedBeforeStart "OPERATOR_STOPPED" {
+        zh: "操作员在开始前停止了任务。" => "需要时可以重新采集。",
+        en: "The operator stopped the task before it began." => "Collect it again if needed."
     }
     Stopped "OPERATOR_STOP" {
         zh: "操作员停止了任务。" => "需要时可以重新采集。",
@@ -215,6 +219,58 @@ problems! {
     NotFound "NOT_FOUND" {
         zh: "找不到这一项。" => "请刷新列表。",
         en: "There is no such item." => "Refresh the list."
+    }
+    AccessibilityTaken "ACCESSIBILITY_TAKEN" {
+        zh: "手机的无障碍接口被另一个自动化程序占用。" => "请在手机上关闭那个程序，然后重试。",
+        en: "Another automation program holds the phone's accessibility connection." => "Close that program on the phone, then try again."
+    }
+    BadScreen "BAD_SCREEN" {
+        zh: "手机停在不能操作的页面。" => "请看一眼手机，关掉遮挡的窗口，需要登录就登录，然后重试。",
+        en: "The phone is on a page that cannot be worked on." => "Look at the phone, close what covers the page, log in if asked, then try again."
+    }
+    BadAnswer "BAD_ANSWER" {
+        zh: "手机返回了无法识别的内容。" => "请把诊断文件发给支持人员。",
+        en: "The phone answered in a way the program does not know." => "Send the files of this task to support."
+    }
+    PhoneCancelled "CANCELLED" {
+        zh: "操作已取消。" => "无需处理。",
+        en: "The action was cancelled." => "Nothing to do."
+    }
+    PageUnreadable "PAGE_UNREADABLE" {
+        zh: "商品页没有加载完整。" => "请在手机上打开该商品看是否正常显示，再点“开始”重试。",
+        en: "The goods page did not load whole." => "Open the goods on the phone, see whether the page is complete, then start again."
+    }
+    SheetUnsteady "SHEET_UNSTEADY" {
+        zh: "规格面板一直在变化。" => "点“开始”重试；反复出现请看任务截图。",
+        en: "The options sheet kept changing." => "Start again; if it returns, look at the screenshots."
+    }
+    SheetLost "SHEET_LOST" {
+        zh: "规格面板中途关闭了。" => "点“开始”重试；采集时请不要操作手机。",
+        en: "The options sheet closed on the way." => "Start again, and leave the phone alone while it works."
+    }
+    StepTimeout "STEP_TIMEOUT" {
+        zh: "这一步花的时间太长。" => "请确认手机已解锁、有网络，再点“开始”重试。",
+        en: "A step took too long." => "Check that the phone is unlocked and online, then start again."
+    }
+    DataInvalid "DATA_INVALID" {
+        zh: "读到的数据自相矛盾，没有上报。" => "请把商品链接和任务文件发给支持人员。",
+        en: "What was read contradicts itself and was not sent." => "Send the goods link and the task's files to support."
+    }
+    PurchaseUnsupported "PURCHASE_UNSUPPORTED" {
+        zh: "这个版本只做采集，不做采购。" => "请由人在手机上处理该采购任务。",
+        en: "This version collects only and does not buy." => "A person must handle this purchase on the phone."
+    }
+    ClaimLost "CLAIM_LOST" {
+        zh: "这个任务已不归本机。" => "无需处理，服务器会重新分配。",
+        en: "This task is no longer this device's." => "Nothing to do; the server hands it out again."
+    }
+    TaskCanceled "TASK_CANCELED" {
+        zh: "任务已在服务器上取消。" => "无需处理。",
+        en: "The task was cancelled on the server." => "Nothing to do."
+    }
+    ServerState "ILLEGAL_STATE" {
+        zh: "服务器上的任务状态已改变。" => "请刷新列表；需要时请管理员处理。",
+        en: "The task's state on the server has changed." => "Refresh the list; ask an administrator if needed."
     }
     Internal "INTERNAL" {
         zh: "程序内部出错。" => "没有丢数据。请重试；再次出现请把日志发给支持人员。",

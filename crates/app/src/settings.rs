@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use cmautobuy_protocol::device::MAX_PREDECESSORS;
+use cmautobuy_protocol::{InstanceId, WireTime};
 use cmautobuy_store::{Store, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,6 +18,7 @@ pub(crate) const PHONE_ADDRESS: &str = "device.address";
 pub(crate) const POLL_INTERVAL: &str = "automation.poll_interval_seconds";
 pub(crate) const MAX_RETRIES: &str = "automation.max_retries";
 pub(crate) const DRY_RUN: &str = "automation.dry_run";
+const INSTANCES: &str = "device.instances";
 pub(crate) const LANGUAGE: &str = "ui.language";
 pub(crate) const THEME: &str = "ui.theme";
 
@@ -61,9 +64,23 @@ pub(crate) async fn save<T: Serialize + DeserializeOwned + Send + Sync + 'static
     store: &Store,
     key: &'static str,
     value: T,
-    now: cmautobuy_protocol::WireTime,
+    now: WireTime,
 ) -> Result<(), StoreError> {
     store.write(move |tx| tx.setting_set(key, &value, now)).await
+}
+
+/// Writes `instance` down before the server first hears of it and answers the processes of this folder before it, newest first. A start
+/// after a crash names them, so that the server lets it take over at once (D19).
+pub(crate) async fn join_instances(store: &Store, instance: InstanceId, now: WireTime) -> Result<Vec<InstanceId>, StoreError> {
+    store
+        .write(move |tx| {
+            let mut before: Vec<InstanceId> = tx.setting_get(INSTANCES)?.unwrap_or_default();
+            before.truncate(MAX_PREDECESSORS);
+            let all: Vec<InstanceId> = std::iter::once(instance).chain(before.iter().copied()).collect();
+            tx.setting_set(INSTANCES, &all, now)?;
+            Ok(before)
+        })
+        .await
 }
 
 /// How the phone is reached.

@@ -112,6 +112,8 @@ impl App {
         let recovered = store.write(move |tx| tx.recover_after_crash(now)).await?;
         tracing::info!(version = APP_VERSION, %device, ?recovered, "started");
         let settings = Settings::load(&store).await?;
+        let instance = InstanceId::from_uuid(uuid_at(now));
+        let predecessors = settings::join_instances(&store, instance, now).await?;
         let key = adb_key(&store, clock.as_ref()).await?;
 
         let stop = CancellationToken::new();
@@ -149,7 +151,8 @@ impl App {
             lease: Arc::clone(&lease),
             nudges: Arc::clone(&nudges),
             device,
-            instance: InstanceId::from_uuid(uuid_at(now)),
+            instance,
+            predecessors,
             app_version: APP_VERSION,
             timing: Timing { poll, heartbeat: Duration::from_secs(30), backoff: Backoff::SERVER },
             phone: report.subscribe(),

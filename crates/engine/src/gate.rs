@@ -41,12 +41,22 @@ pub(crate) struct Gate {
     pub(crate) evidence: Mutex<Evidence>,
 }
 
-/// The last look of the current step, not yet on disk.
+/// What is not on disk yet.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
     step: Option<Step>,
-    last: Option<(u64, Arc<[u8]>)>,
+    /// The newest look without a picture.
+    last: Option<Look>,
     files: u32,
+}
+
+/// One look at the phone, as far as it is evidence.
+#[derive(Debug)]
+struct Look {
+    step: Step,
+    capture: u64,
+    xml: Arc<[u8]>,
+    summary: String,
 }
 
 impl Gate {
@@ -55,26 +65,36 @@ impl Gate {
         self.evidence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the last tree of the current step and a picture of the screen now. Called at each change of step and at the end of a run.
-    pub(crate) async fn keep_evidence(&self) {
-        let (step, last, number) = {
-            let mut evidence = self.evidence();
-            let Some(step) = evidence.step else { return };
-            let last = evidence.last.take();
-            evidence.files += 1;
-            (step, last, evidence.files)
-        };
-        let capture_id = last.as_ref().map(|(id, _)| *id);
-        if let Some((_, xml)) = last {
-            self.keep_file("tree", capture_id, step, &format!("{number:02}-{}.xml", step.as_str()), xml.to_vec()).await;
-        }
+    /// The last look of the run, if no picture was kept of it yet: its tree, and the screen as it is now. Every run leaves them (D12),
+    /// also one that was stopped.
+    pub(crate) async fn keep_last_look(&self) {
+        let Some(look) = self.evidence().last.take() else { return };
         match self.phone.screenshot().await {
-            Ok(png) => self.keep_file("screenshot", capture_id, step, &format!("{number:02}-{}.png", step.as_str()), png).await,
-            Err(error) => tracing::warn!(%error, "no picture of this step"),
+            Ok(png) => self.keep(look, Some((png, None))).await,
+            Err(error) => {
+                tracing::warn!(%error, "no picture of the last look");
+                self.keep(look, None).await;
+            }
         }
     }
 
-    async fn keep_file(&self, kind: &'static str, capture_id: Option<u64>, step: Step, name: &str, bytes: Vec<u8>) {
+    /// Tree and picture of one look, under one number. `skew_ms` is how far apart they were taken, where that is known (D11).
+    async fn keep(&self, look: Look, picture: Option<(Vec<u8>, Option<i64>)>) {
+        let number = {
+            let mut evidence = self.evidence();
+            evidence.files += 1;
+            evidence.files
+        };
+        let name = |kind: &str| format!("{number:02}-{}.{kind}", look.step.as_str());
+        if !look.xml.is_empty() {
+            self.keep_file("tree", &look, &name("xml"), look.xml.to_vec(), None).await;
+        }
+        if let Some((png, skew_ms)) = picture {
+            self.keep_file("screenshot", &look, &name("png"), png, skew_ms).await;
+        }
+    }
+
+    async fn keep_file(&self, kind: &'static str, look: &Look, name: &str, bytes: Vec<u8>, skew_ms: Option<i64>) {
         let kept = match self.artifacts.keep(&self.directory, name, bytes).await {
             Ok(kept) => kept,
             Err(error) => {
@@ -85,13 +105,13 @@ impl Gate {
         let row = NewArtifact {
             run: self.run,
             kind: kind.to_owned(),
-            capture_id: capture_id.map(|id| id.to_string()),
-            step: Some(step.as_str().to_owned()),
+            capture_id: Some(look.capture.to_string()),
+            step: Some(look.step.as_str().to_owned()),
             relative_path: kept.relative_path,
             sha256: kept.sha256,
             size_bytes: kept.size_bytes,
-            summary: String::new(),
-            skew_ms: None,
+            summary: look.summary.clone(),
+            skew_ms,
         };
         let now = self.clock.now();
         if let Err(error) = self.store.write(move |tx| tx.artifact_add(&row, now).map(drop)).await {
@@ -176,7 +196,6 @@ impl StepGate for Gate {
     async fn step(&self, step: Step) -> Result<(), Stop> {
         let changed = self.evidence().step != Some(step);
         if changed {
-            self.keep_evidence().await;
             self.evidence().step = Some(step);
             self.lease.say_step(step.as_str());
             let (run, now) = (self.run, self.clock.now());
@@ -192,10 +211,14 @@ impl StepGate for Gate {
     }
 
     async fn captured(&self, step: Step, capture: &Capture) {
-        let mut evidence = self.evidence();
-        evidence.step = Some(step);
-        if !capture.xml.is_empty() {
-            evidence.last = Some((capture.id.0, Arc::clone(&capture.xml)));
+        let summary = format!("{} {} ({} ms)", capture.verdict, capture.foreground, capture.dump_ms);
+        let look = Look { step, capture: capture.id.0, xml: Arc::clone(&capture.xml), summary };
+        match &capture.screenshot {
+            Some(picture) => {
+                self.evidence().last = None;
+                self.keep(look, Some((picture.png.clone(), Some(picture.skew_ms)))).await;
+            }
+            None => self.evidence().last = Some(look),
         }
     }
 }

@@ -35,6 +35,9 @@ impl Engine {
         }
         let Some(running) = self.parts.lease.current().filter(|r| r.task == task.remote_task_id) else { return Ok(Turn::Wait) };
         let Some(phone) = self.parts.phone.borrow().clone() else {
+            if !self.phone_is_lost() {
+                return Ok(Turn::Wait);
+            }
             let outcome = Outcome::Retry { code: "DEVICE_GONE".into(), message: "the phone went away before the run began".into() };
             return self.settle(&task, &run, outcome).await;
         };
@@ -64,7 +67,7 @@ impl Engine {
                 message: "this version collects only; a person must place the order".into(),
             }),
         };
-        gate.keep_evidence().await;
+        gate.keep_last_look().await;
         self.settle(&task, &run, outcome).await
     }
 
@@ -106,8 +109,8 @@ impl Engine {
         }
         self.parts.lease.end();
         self.say(next);
+        // The server frees this device with the result: the drain asks for the next claim once it is accepted.
         self.parts.nudges.drain.notify_one();
-        self.parts.nudges.claim.notify_one();
         Ok(Turn::Again)
     }
 }

@@ -1,6 +1,6 @@
 //! Decides what the phone does next. One turn: look at the rows, do the one thing they ask for, look again.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cmautobuy_device::Phone;
@@ -9,12 +9,15 @@ use cmautobuy_protocol::ids::uuid_at;
 use cmautobuy_protocol::lifecycle::{CancelAckRequest, ReleaseRequest, ResumeReason, ResumeRequest, StartRequest};
 use cmautobuy_protocol::{AttemptId, IdempotencyKey};
 use cmautobuy_store::{CallKind, NewCall, ReleaseAim, Store, StoreError, TaskRow};
-use cmautobuy_task::{Clock, LeaseCell, TaskState};
+use cmautobuy_task::{Clock, LeaseCell, Mono, TaskState};
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::artifacts::ArtifactStore;
+
+/// How long a missing phone is waited for before its task is given up.
+const PHONE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the operator wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +92,8 @@ pub struct EngineParts {
 pub struct Engine {
     pub(crate) parts: EngineParts,
     pub(crate) state: watch::Sender<WorkState>,
+    /// Since when there is no phone; `None` while there is one.
+    gone_since: Mutex<Option<Mono>>,
 }
 
 /// What a turn found to do.
@@ -111,7 +116,7 @@ pub(crate) enum TurnError {
 
 impl Engine {
     pub fn new(parts: EngineParts) -> Self {
-        Self { parts, state: watch::channel(WorkState::Idle).0 }
+        Self { parts, state: watch::channel(WorkState::Idle).0, gone_since: Mutex::new(None) }
     }
 
     pub fn state(&self) -> watch::Receiver<WorkState> {
@@ -152,6 +157,18 @@ impl Engine {
                 () = tokio::time::sleep(Duration::from_secs(5)) => {}
             }
         }
+    }
+
+    /// Whether there has been no phone for so long that waiting for it is over. At start-up, and when a cable is moved, it is back within
+    /// seconds; giving a task back for that would keep it from this device for ten minutes (D5.4).
+    pub(crate) fn phone_is_lost(&self) -> bool {
+        let mut since = self.gone_since.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.parts.phone.borrow().is_some() {
+            *since = None;
+            return false;
+        }
+        let now = self.parts.clock.mono();
+        now.since(*since.get_or_insert(now)) >= PHONE_PATIENCE
     }
 
     pub(crate) async fn turn(&self) -> Result<Turn, TurnError> {
@@ -195,9 +212,10 @@ impl Engine {
 
     /// Commits `start` (no execution yet) or `resume`. Without a phone a task that was never started goes back to the server.
     async fn begin(&self, task: &TaskRow, reason: ResumeReason) -> Result<Turn, TurnError> {
+        let is_lost = self.phone_is_lost();
         let has_phone = self.parts.phone.borrow().is_some();
         match (has_phone, task.claim.execution_id) {
-            (false, None) if task.state == TaskState::Claimed => self.release(task, ReleaseAim::PhoneUnreachable).await,
+            (false, None) if task.state == TaskState::Claimed && is_lost => self.release(task, ReleaseAim::PhoneUnreachable).await,
             (false, _) => Ok(Turn::Wait),
             (true, execution) => {
                 let id = task.id;

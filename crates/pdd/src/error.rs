@@ -138,28 +138,4 @@ impl CollectError {
             | CollectError::Timeout { .. } => Verdict::Retry,
         }
     }
-
-    /// One sentence for the person at the desk.
-    pub fn next_step(&self) -> &'static str {
-        match self {
-            CollectError::Stopped(Stop::LeaseLost) => "Nothing to do; the server has given the task to someone else or taken it back.",
-            CollectError::Stopped(Stop::CancelRequested) => "Nothing to do; the task was cancelled on the server.",
-            CollectError::Stopped(Stop::OperatorStop) => "Start it again when you are ready.",
-            CollectError::Phone { source, .. } => source.next_step(),
-            CollectError::Refused { .. } => "Look at the phone; the page is not what the step expected. Nothing was touched.",
-            CollectError::LoginWall => "Log in to Pinduoduo on the phone, then confirm the task.",
-            CollectError::RiskWall { .. } => "Complete the verification on the phone yourself, then confirm the task.",
-            CollectError::GoodsSoldOut { .. } => "Nothing to do; create a new task when the goods are back in stock.",
-            CollectError::GoodsRemoved { .. } => "Check the goods link; the shop has taken the goods off the shelf.",
-            CollectError::WrongGoods { .. } => "Open the goods link on the phone and see which goods it leads to, then try again.",
-            CollectError::UnknownScreen { .. } => "Look at the last picture; close what covers the page or report the new page.",
-            CollectError::PageUnreadable { .. } => "Open the goods on the phone and see whether the page loads fully, then try again.",
-            CollectError::NoSkuEntry => "Open the choices on the phone by hand and see what stands in the way.",
-            CollectError::SheetUnreadable { .. } => "Look at the last picture; the choices look different from what the rule pack knows.",
-            CollectError::SheetUnsteady | CollectError::SheetLost => "Nothing to do; it is tried again.",
-            CollectError::NetworkPage { .. } => "Check the phone's Wi-Fi and that Pinduoduo loads, then try again.",
-            CollectError::Timeout { .. } => "See that the phone is unlocked and responds, then try again.",
-            CollectError::Invalid { .. } => "Report this goods link with the run's files; the data was not sent.",
-        }
-    }
 }

@@ -4,11 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DeviceId, InstanceId, RemoteTaskId, WireTime};
 
+/// How many earlier processes a heartbeat names.
+pub const MAX_PREDECESSORS: usize = 16;
+
 /// `POST /devices/heartbeat`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceHeartbeat {
     pub device_id: DeviceId,
     pub instance_id: InstanceId,
+    /// Earlier processes of the same data folder, newest first, at most [`MAX_PREDECESSORS`]. A folder has one process at a time (D7), so
+    /// this instance takes over from any of them at once; one it does not name is a second live copy (D19).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub predecessors: Vec<InstanceId>,
     /// Serial of the phone in use; `None` while no phone is connected.
     pub phone_serial: Option<String>,
     pub app_version: String,

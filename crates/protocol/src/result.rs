@@ -65,6 +65,8 @@ pub enum ResultFault {
     Disposition { event: EventType, disposition: Disposition },
     #[error("event {0} needs pdd_data and no failure")]
     NeedsData(EventType),
+    #[error("purchase_result needs pdd_data.purchase")]
+    NeedsPurchase,
     #[error("task_failure needs a failure with a code")]
     NeedsFailure,
     #[error("attempt_no starts at 1")]
@@ -92,7 +94,12 @@ impl ResultBody {
                     return Err(ResultFault::Disposition { event: self.event_type, disposition: self.disposition });
                 }
                 match (&self.pdd_data, &self.failure) {
-                    (Some(data), None) => data.validate()?,
+                    (Some(data), None) => {
+                        data.validate()?;
+                        if self.event_type == EventType::PurchaseResult && data.purchase.is_none() {
+                            return Err(ResultFault::NeedsPurchase);
+                        }
+                    }
                     (None, _) | (Some(_), Some(_)) => return Err(ResultFault::NeedsData(self.event_type)),
                 }
             }
@@ -102,6 +109,10 @@ impl ResultBody {
                 }
                 if self.failure.as_ref().is_none_or(|f| f.code.is_empty()) {
                     return Err(ResultFault::NeedsFailure);
+                }
+                // What was read before the failure may come along, but not unchecked.
+                if let Some(data) = &self.pdd_data {
+                    data.validate()?;
                 }
             }
         }

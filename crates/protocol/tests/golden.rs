@@ -125,6 +125,7 @@ goldens! {
     device_heartbeat: DeviceHeartbeat {
         device_id: p("018f3c2a-0000-7000-8000-00000000d001"),
         instance_id: p("018f3c2a-0000-7000-8000-00000000d101"),
+        predecessors: vec![p("018f3c2a-0000-7000-8000-00000000d102")],
         phone_serial: Some("127.0.0.1:15555".to_owned()),
         app_version: "0.1.0".to_owned(),
         android_version: Some("14".to_owned()),
@@ -137,6 +138,7 @@ goldens! {
     device_heartbeat_no_phone: DeviceHeartbeat {
         device_id: p("018f3c2a-0000-7000-8000-00000000d001"),
         instance_id: p("018f3c2a-0000-7000-8000-00000000d101"),
+        predecessors: Vec::new(),
         phone_serial: None,
         app_version: "0.1.0".to_owned(),
         android_version: None,

@@ -208,6 +208,16 @@ fn results_that_are_refused() {
             },
             ResultFault::NeedsFailure,
         ),
+        (
+            "what comes along with a failure is checked as well: a payment can not hide there (D10)",
+            |b| {
+                b.event_type = EventType::TaskFailure;
+                b.disposition = Disposition::ManualReview;
+                b.failure = Some(Failure { code: "CAPTCHA".to_owned(), message: "?".to_owned() });
+                b.pdd_data.as_mut().expect("the sample has data").goods.title = " ".to_owned();
+            },
+            ResultFault::Data(PddFault::TitleEmpty),
+        ),
     ];
     for (why, change, expected) in rows {
         let mut body = collected();
@@ -237,6 +247,8 @@ fn every_event_and_disposition() {
                 let succeeded = disposition == Disposition::Succeeded;
                 let expected = match event {
                     EventType::CollectResult | EventType::PurchaseResult => match (succeeded, data, failed) {
+                        // The sample is a collected page: as a purchase result it lacks what was bought (03 §8.2).
+                        (true, true, false) if event == EventType::PurchaseResult => Err(ResultFault::NeedsPurchase),
                         (true, true, false) => Ok(()),
                         (true, _, _) => Err(ResultFault::NeedsData(event)),
                         (false, _, _) => Err(ResultFault::Disposition { event, disposition }),

@@ -25,6 +25,7 @@ impl Sync {
         let beat = DeviceHeartbeat {
             device_id: self.parts.device,
             instance_id: self.parts.instance,
+            predecessors: self.parts.predecessors.clone(),
             phone_serial: phone.serial,
             app_version: self.parts.app_version.to_owned(),
             android_version: phone.android_version,

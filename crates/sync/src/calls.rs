@@ -148,6 +148,7 @@ impl Sync {
 #[cfg(test)]
 mod tests {
     use cmautobuy_protocol::{ErrorDetail, OwnTask, ServerStatus};
+    use cmautobuy_store::ReleaseAim;
 
     use super::*;
 
@@ -178,7 +179,7 @@ mod tests {
             (CallKind::Start, refused(401, "UNAUTHENTICATED", None), None, "logging in again mends it"),
             (CallKind::Start, ApiError::NoAnswer(String::new()), None, "the server may have started it: replay with the same key"),
             (
-                CallKind::Release,
+                CallKind::Release { aim: ReleaseAim::OperatorStopped },
                 refused(409, "ILLEGAL_STATE", None),
                 Some(E::ClaimLost),
                 "any 409 on release means the claim is gone (D5.5)",

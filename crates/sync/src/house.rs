@@ -72,6 +72,8 @@ pub struct SyncParts {
     pub nudges: Arc<Nudges>,
     pub device: DeviceId,
     pub instance: InstanceId,
+    /// Earlier processes of this data folder, newest first (D19).
+    pub predecessors: Vec<InstanceId>,
     pub app_version: &'static str,
     pub timing: Timing,
     /// What is known of the phone now.

@@ -11,6 +11,8 @@ mod claim;
 mod drain;
 mod house;
 mod lease;
+#[cfg(test)]
+mod tests;
 mod turn;
 pub mod wire;
 

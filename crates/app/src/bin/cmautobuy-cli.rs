@@ -45,6 +45,8 @@ enum Command {
     },
     /// Print this installation's device id, to be authorised on the server.
     Device,
+    /// Collect an ended collect task once more, by its number on the server.
+    Recollect { task: String },
     /// Print a demo report as a table; fails unless every task ended as expected.
     DemoTable { report: PathBuf },
 }
@@ -94,6 +96,7 @@ async fn go(args: Args) -> Result<ExitCode, Problem> {
             println!("{}", overview.device_id);
             ExitCode::SUCCESS
         }),
+        Command::Recollect { task } => app.recollect_remote(task).await.map(|()| ExitCode::SUCCESS),
         Command::DemoTable { .. } => Ok(ExitCode::SUCCESS),
     };
     app.shutdown().await;

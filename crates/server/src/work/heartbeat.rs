@@ -1,6 +1,6 @@
 //! Device heartbeat, readiness and who else is live (T-205 §4, D19). Times are the server's; `client_time` is only written down.
 
-use cmautobuy_protocol::device::{DeviceHeartbeat, DeviceHeartbeatAnswer, NotReady};
+use cmautobuy_protocol::device::{DeviceHeartbeat, DeviceHeartbeatAnswer, MAX_PREDECESSORS, NotReady};
 use cmautobuy_protocol::{ErrorCode, WireTime};
 
 use crate::auth::Buyer;
@@ -52,6 +52,9 @@ fn check_texts(beat: &DeviceHeartbeat) -> Result<(), Refusal> {
     if longer(beat.android_version.as_deref(), MAX_VERSION_CHARS) || longer(beat.pdd_version.as_deref(), MAX_VERSION_CHARS) {
         return Err(Refusal::malformed(format!("a version must be at most {MAX_VERSION_CHARS} characters")));
     }
+    if beat.predecessors.len() > MAX_PREDECESSORS {
+        return Err(Refusal::malformed(format!("predecessors must be at most {MAX_PREDECESSORS}")));
+    }
     if longer(beat.phone_serial.as_deref(), MAX_SERIAL_CHARS) {
         return Err(Refusal::malformed(format!("phone_serial must be at most {MAX_SERIAL_CHARS} characters")));
     }
@@ -60,7 +63,9 @@ fn check_texts(beat: &DeviceHeartbeat) -> Result<(), Refusal> {
 
 /// D19: a second live instance of this device, or this phone live under another device.
 fn live_elsewhere(call: Call<'_>, device: &DeviceRow, beat: &DeviceHeartbeat) -> Result<Option<String>, CallError> {
-    let other = device.heartbeat.as_ref().filter(|last| last.instance_id != beat.instance_id && lives(call, last.at));
+    // A folder has one process at a time (D7), so a restarted client takes over from the process it replaced at once.
+    let same_folder = |instance| instance == beat.instance_id || beat.predecessors.contains(&instance);
+    let other = device.heartbeat.as_ref().filter(|last| !same_folder(last.instance_id) && lives(call, last.at));
     if let Some(other) = other {
         let ago_s = call.now.ms_since(other.at) / 1000;
         return Ok(Some(format!(

@@ -98,6 +98,18 @@ async fn d19_an_administrator_may_forget_an_instance_that_is_gone() {
 }
 
 #[tokio::test]
+async fn d19_a_restarted_process_takes_over_from_the_one_it_names() {
+    let world = World::new();
+    let ann = world.buyer("ann").await;
+    let mut restarted = ann.clone();
+    restarted.instance = InstanceId::from_uuid(Uuid::from_bytes([9; 16]));
+    let mut beat = restarted.heartbeat();
+    beat.predecessors = vec![ann.instance];
+    restarted.post("/devices/heartbeat", &[], &beat).await.ok::<DeviceHeartbeatAnswer>();
+    ann.beat().await.is(409, ErrorCode::DeviceInUse, "the successor is the live one now; the older process does not name it");
+}
+
+#[tokio::test]
 async fn d19_an_instance_that_logged_out_is_not_live() {
     let world = World::new();
     let ann = world.buyer("ann").await;

@@ -267,6 +267,7 @@ impl Client<'_> {
         DeviceHeartbeat {
             device_id: self.device,
             instance_id: self.instance,
+            predecessors: Vec::new(),
             phone_serial: self.serial.clone(),
             app_version: "0.1.0".to_owned(),
             android_version: Some("14".to_owned()),

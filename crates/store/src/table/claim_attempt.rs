@@ -63,6 +63,15 @@ pub(crate) fn close(
     Ok(closed == 1)
 }
 
+/// The key that sealed the open attempt's token is gone (D6): it can never be replayed.
+pub(crate) fn expire_open(conn: &Connection, now: WireTime) -> Result<(), StoreError> {
+    conn.execute(
+        "UPDATE claim_attempts SET state = 'expired', sealed_token = NULL, updated_at = ?1 WHERE state = 'prepared'",
+        params![now.to_string()],
+    )?;
+    Ok(())
+}
+
 /// An attempt answered with "no task" leaves no row: idle polling must not fill the table.
 pub(crate) fn delete_open(conn: &Connection, key: &IdempotencyKey) -> Result<bool, StoreError> {
     let deleted = conn

@@ -1,7 +1,7 @@
 //! `sealed_secrets`: long-lived secrets of this installation, such as the ADB key (D6). Only their sealed form is here.
 
 use cmautobuy_protocol::WireTime;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::seal::Aad;
 use crate::{Reader, StoreError, Tx};
@@ -30,15 +30,10 @@ impl Tx<'_> {
             .execute(params![name, sealed, now.to_string()])?;
         Ok(())
     }
+}
 
-    /// The key of an earlier session is gone (no credential store, D6): nothing it sealed can be used again, so open claim attempts
-    /// close as expired and the sealed secrets are made anew.
-    pub fn sealed_lost(&mut self, now: WireTime) -> Result<(), StoreError> {
-        self.conn.execute("DELETE FROM sealed_secrets", [])?;
-        self.conn.execute(
-            "UPDATE claim_attempts SET state = 'expired', sealed_token = NULL, updated_at = ?1 WHERE state = 'prepared'",
-            params![now.to_string()],
-        )?;
-        Ok(())
-    }
+/// Nothing sealed with an earlier key can be used again.
+pub(crate) fn delete_all(conn: &Connection) -> Result<(), StoreError> {
+    conn.execute("DELETE FROM sealed_secrets", [])?;
+    Ok(())
 }

@@ -5,7 +5,7 @@ use cmautobuy_task::{Event, TaskState};
 
 use crate::codec::{CallState, RunStatus};
 use crate::table::run::{self, RunFinish};
-use crate::table::{outbox, server_call, task};
+use crate::table::{claim_attempt, outbox, secret, server_call, task};
 use crate::tx::settle::{Report, RunEnd};
 use crate::tx::{STEP_PURCHASE_READY, STEP_RECONCILE};
 use crate::{LocalTaskId, RunId, StoreError, Tx};
@@ -34,6 +34,15 @@ pub struct Recovered {
 }
 
 impl Tx<'_> {
+    /// The key of an earlier session is gone (no credential store, D6): open claim attempts close as expired, and the sealed secrets are
+    /// made anew.
+    pub fn sealed_lost(&mut self, now: WireTime) -> Result<(), StoreError> {
+        self.whole(|tx| {
+            secret::delete_all(tx.conn)?;
+            claim_attempt::expire_open(tx.conn, now)
+        })
+    }
+
     /// 03 §7.3. `claimed`, `result_pending` and open calls stay as they are: they go on by themselves.
     pub fn recover_after_crash(&mut self, now: WireTime) -> Result<Recovered, StoreError> {
         self.whole(|tx| {

@@ -63,6 +63,14 @@ pub fn run() -> tauri::Result<()> {
             tracing::error!(%problem, "failed to start; the window says why");
         }
     });
+    let handle = app.handle().clone();
+    tauri::async_runtime::spawn(async move {
+        match startup::asked_to_end().await {
+            // Ends as closing the window does.
+            Ok(()) => handle.exit(0),
+            Err(error) => tracing::warn!(%error, "failed to listen for a request to end"),
+        }
+    });
     app.run(|handle, event| {
         // Closing means: end at the next safe point. The rows are committed, so nothing is lost if this is cut short.
         if matches!(event, RunEvent::Exit) {

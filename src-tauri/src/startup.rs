@@ -3,7 +3,7 @@
 
 use std::path::{self, Path, PathBuf};
 use std::time::Duration;
-use std::{env, fs};
+use std::{env, fs, io};
 
 use cmautobuy_app::problem::Kind;
 use cmautobuy_app::{App, Problem, StartOptions};
@@ -65,6 +65,21 @@ pub(crate) fn webview_root(data_dir: &Path) -> PathBuf {
         Ok(()) => path::absolute(&wanted).unwrap_or(wanted),
         Err(_) => env::temp_dir().join("cmautobuy-webview"),
     }
+}
+
+/// Resolves when a terminal or the system asks the program to end: Ctrl-C, or SIGTERM where there is one.
+pub(crate) async fn asked_to_end() -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            ended = tokio::signal::ctrl_c() => ended,
+            _ = terminate.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ const en: Messages = {
     outbox: 'Outbox',
     noOutbox: 'Nothing to send yet.',
     key: 'idempotency key',
-    tries: 'attempts: {n}',
+    tries: 'retries: {n}',
     nextTry: 'next {time}',
     sentAt: 'sent {time}',
     lastError: 'Last reason: {error}',

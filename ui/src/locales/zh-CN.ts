@@ -114,7 +114,7 @@ const zhCN = {
     outbox: '发件箱',
     noOutbox: '还没有要上报的结果。',
     key: '幂等键',
-    tries: '已发送 {n} 次',
+    tries: '重试过 {n} 次',
     nextTry: '下次 {time}',
     sentAt: '送达 {time}',
     lastError: '上次的原因：{error}',

@@ -17,14 +17,14 @@ use cmautobuy_protocol::{ExecutionMode, Password, RemoteTaskId, TaskType};
 use cmautobuy_server::{Config, Server, SystemClock};
 use tokio::process::{Child, Command};
 
-pub const USER: &str = "operator-one";
-pub const PASSWORD: &str = "a-long-password-of-the-desk";
+pub(crate) const USER: &str = "operator-one";
+pub(crate) const PASSWORD: &str = "a-long-password-of-the-desk";
 /// Long enough for a loaded two-core machine; every wait ends as soon as its level is reached.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What happens to requests whose path ends with the gate's suffix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub(crate) enum Fate {
     Pass,
     /// Never reaches the server; never answered.
     LoseRequest,
@@ -42,14 +42,14 @@ struct GateState {
 }
 
 #[derive(Clone, Debug)]
-pub struct Gate(Arc<Mutex<GateState>>);
+pub(crate) struct Gate(Arc<Mutex<GateState>>);
 
 impl Gate {
-    pub fn set(&self, suffix: &'static str, fate: Fate) {
+    pub(crate) fn set(&self, suffix: &'static str, fate: Fate) {
         *self.0.lock().unwrap() = GateState { suffix, fate, seen: 0 };
     }
     /// How many requests met the gate since it was set.
-    pub fn seen(&self) -> u32 {
+    pub(crate) fn seen(&self) -> u32 {
         self.0.lock().unwrap().seen
     }
     fn meet(&self, path: &str) -> Fate {
@@ -68,28 +68,30 @@ async fn pass(gate: Gate, request: Request, next: Next) -> Response {
         Fate::Pass => next.run(request).await,
         Fate::LoseRequest => std::future::pending().await,
         Fate::LoseAnswer => {
-            next.run(request).await;
+            // On its own: a client that dies meanwhile must not take the server's work with it.
+            let acted = tokio::spawn(next.run(request));
+            acted.await.expect("the server answers");
             std::future::pending().await
         }
         Fate::Outage => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }
 
-pub struct Desk {
-    pub admin: Arc<Server>,
-    pub server: SocketAddr,
-    pub sim: Sim,
-    pub gate: Gate,
+pub(crate) struct Desk {
+    pub(crate) admin: Arc<Server>,
+    pub(crate) server: SocketAddr,
+    pub(crate) sim: Sim,
+    pub(crate) gate: Gate,
     dir: tempfile::TempDir,
     serving: tokio::task::JoinHandle<()>,
 }
 
 impl Desk {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(SimConfig { dump_time: Duration::from_millis(20), ..SimConfig::default() }, |_| {}).await
     }
 
-    pub async fn with(sim: SimConfig, tune: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) async fn with(sim: SimConfig, tune: impl FnOnce(&mut Config)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut config = Config { data_dir: dir.path().join("server"), ..Config::default() };
         tune(&mut config);
@@ -104,23 +106,23 @@ impl Desk {
         Self { admin, server, sim, gate, dir, serving }
     }
 
-    pub fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.dir.path().join("data")
     }
-    pub fn secret_file(&self) -> PathBuf {
+    pub(crate) fn secret_file(&self) -> PathBuf {
         self.dir.path().join("secrets.json")
     }
-    pub fn server_data(&self) -> PathBuf {
+    pub(crate) fn server_data(&self) -> PathBuf {
         self.dir.path().join("server")
     }
 
     /// Stops answering, as a server that is switched off.
-    pub fn switch_off_server(&self) {
+    pub(crate) fn switch_off_server(&self) {
         self.serving.abort();
     }
 
     /// A client program with this desk's folder, secrets and phone.
-    pub fn client(&self, args: &[&str]) -> Command {
+    pub(crate) fn client(&self, args: &[&str]) -> Command {
         let mut command = Command::new(program("cmautobuy-cli"));
         command
             .args(["--data-dir".as_ref(), self.data().as_os_str(), "--secret-file".as_ref(), self.secret_file().as_os_str()])
@@ -136,7 +138,7 @@ impl Desk {
     }
 
     /// Runs a client program to its end.
-    pub async fn run(&self, args: &[&str]) -> Said {
+    pub(crate) async fn run(&self, args: &[&str]) -> Said {
         let output = tokio::time::timeout(PATIENCE, self.client(args).output()).await.expect("the client ends in time").unwrap();
         Said {
             ok: output.status.success(),
@@ -146,16 +148,16 @@ impl Desk {
     }
 
     /// A client process that goes on working.
-    pub fn spawn(&self, args: &[&str]) -> Child {
+    pub(crate) fn spawn(&self, args: &[&str]) -> Child {
         self.client(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    pub fn create_user(&self) {
+    pub(crate) fn create_user(&self) {
         let user = CreateUser { user_name: USER.into(), password: Password::new(PASSWORD), roles: vec![Role::Buyer] };
         self.admin.admin().create_user(&user).expect("the user is new");
     }
 
-    pub async fn authorize(&self) {
+    pub(crate) async fn authorize(&self) {
         let device = self.run(&["device"]).await;
         let user_id = self.admin.admin().user_id(USER).unwrap().expect("the user exists");
         let device_id = device.out.trim().parse().expect("`device` prints the device id");
@@ -163,18 +165,18 @@ impl Desk {
     }
 
     /// User, device, login: ready to work.
-    pub async fn ready(&self) {
+    pub(crate) async fn ready(&self) {
         self.create_user();
         self.authorize().await;
         let said = self.login().await;
         assert!(said.ok, "a right password on an authorised device logs in: {said:?}");
     }
 
-    pub async fn login(&self) -> Said {
+    pub(crate) async fn login(&self) -> Said {
         self.run(&["--lang", "en", "login", "--server", &format!("http://{}", self.server), "--user", USER]).await
     }
 
-    pub fn collect_task(&self, goods_id: &str) -> RemoteTaskId {
+    pub(crate) fn collect_task(&self, goods_id: &str) -> RemoteTaskId {
         let url = format!("https://mobile.yangkeduo.com/goods.html?goods_id={goods_id}");
         let task = CreateTask {
             task_type: TaskType::Collect,
@@ -192,12 +194,12 @@ impl Desk {
         self.admin.admin().create_task(&task, None).expect("a well-formed task is created").task_id
     }
 
-    pub fn on_server(&self, task: RemoteTaskId) -> TaskDetail {
+    pub(crate) fn on_server(&self, task: RemoteTaskId) -> TaskDetail {
         self.admin.admin().detail(task).expect("the task exists")
     }
 
     /// One value out of the client's database, read beside the running client.
-    pub fn local(&self, sql: &str) -> Option<String> {
+    pub(crate) fn local(&self, sql: &str) -> Option<String> {
         let conn = rusqlite::Connection::open(self.data().join("client.db")).ok()?;
         conn.busy_timeout(Duration::from_secs(5)).ok()?;
         conn.query_row(sql, [], |row| row.get::<_, rusqlite::types::Value>(0)).ok().and_then(|value| match value {
@@ -210,7 +212,7 @@ impl Desk {
     }
 
     /// Waits for a level, not an edge.
-    pub async fn until(&self, what: &str, mut level: impl FnMut() -> bool) {
+    pub(crate) async fn until(&self, what: &str, mut level: impl FnMut() -> bool) {
         let reached = async {
             let mut tick = tokio::time::interval(Duration::from_millis(25));
             while !level() {
@@ -232,10 +234,10 @@ impl Drop for Desk {
 
 /// What a program printed.
 #[derive(Debug)]
-pub struct Said {
-    pub ok: bool,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Said {
+    pub(crate) ok: bool,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 fn newest_log(data: &Path) -> String {
@@ -246,7 +248,7 @@ fn newest_log(data: &Path) -> String {
 }
 
 /// A program of this workspace, built beside the tests.
-pub fn program(name: &str) -> PathBuf {
+pub(crate) fn program(name: &str) -> PathBuf {
     let tests = std::env::current_exe().expect("the test program has a path");
     let folder = tests.parent().and_then(Path::parent).expect("target/<profile>/deps");
     let path = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));

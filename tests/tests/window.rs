@@ -130,6 +130,12 @@ impl Window {
         field.send_keys(text).await.expect("the field takes text");
     }
 
+    async fn scroll_to(&self, css: &str) {
+        self.wait(css).await;
+        let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
+        self.client.execute(script, vec![json!(css)]).await.unwrap_or_else(|error| panic!("scroll to {css}: {error}"));
+    }
+
     async fn picture(&self, name: &str) {
         if let Ok(png) = self.client.screenshot().await {
             let _ = std::fs::write(screens().join(format!("{name}.png")), png);
@@ -184,8 +190,12 @@ async fn the_demo_collects_and_shows_its_three_tasks() {
             assert!(matrix.contains(&yuan), "{}: the price the phone showed ({yuan}) is in the table: {matrix}", value.text);
         }
     }
-    let picture = window.wait(&format!("{} img", id("screenshot"))).await;
-    until("a loaded screenshot", async || picture.prop("naturalWidth").await.ok().flatten().is_some_and(|width| width != "0")).await;
+    window.scroll_to(&id("screenshot")).await;
+    let picture = "[data-testid='screenshot'][data-loaded='true'] img";
+    window.wait(picture).await;
+    let script = "return document.querySelector(arguments[0]).naturalWidth";
+    let width = async || window.client.execute(script, vec![json!(picture)]).await.ok().and_then(|width| width.as_u64());
+    until("a loaded screenshot", async || width().await.is_some_and(|width| width > 0)).await;
     assert_eq!(window.count("[data-testid='outbox-row'][data-status='sent']").await, 1, "its result was accepted");
     window.picture("demo-detail-zh").await;
 
@@ -234,8 +244,9 @@ async fn an_operator_logs_in_and_works_a_task_off() {
 
     let window = Window::open(&["--phone", &phone], |_| {}).await;
     window.wait(&id("login-card")).await;
-    let device = window.wait(&id("device-id")).await.text().await.expect("the device id is shown");
-    let device: String = device.chars().filter(|c| c.is_ascii_hexdigit() || *c == '-').collect();
+    // The title holds the whole id however narrow the card is; it is empty until the house has answered.
+    window.wait("[data-testid='device-id'] [title]:not([title=''])").await;
+    let device = window.wait(&format!("{} .mono", id("device-id"))).await.attr("title").await.expect("readable").expect("a title");
     let log_in = async |password: &str| {
         window.fill(&id("login-base-url"), &format!("http://{address}")).await;
         window.fill(&id("login-user"), "operator").await;
@@ -250,7 +261,8 @@ async fn an_operator_logs_in_and_works_a_task_off() {
     let device_id = device.parse().expect("the shown device id is whole");
     server.admin().authorize_device(&AuthorizeDevice { device_id, user_id, name: "window".into() }).expect("authorised");
     log_in("a-good-password").await;
-    window.wait(&id("start-work")).await;
+    // Nobody can start work before the window knows of the login.
+    window.wait("[data-testid='start-work']:not([disabled])").await;
     window.picture("empty-list").await;
 
     let goods = &Catalogue::builtin().goods[1];

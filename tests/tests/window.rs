@@ -132,7 +132,7 @@ impl Window {
 
     async fn scroll_to(&self, css: &str) {
         self.wait(css).await;
-        let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
+        let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'nearest' })";
         self.client.execute(script, vec![json!(css)]).await.unwrap_or_else(|error| panic!("scroll to {css}: {error}"));
     }
 

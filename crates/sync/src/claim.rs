@@ -86,10 +86,7 @@ impl Sync {
                 self.close(open, ClaimEnd::NoTask).await
             }
             Err(error) => {
-                let said = match error.code() {
-                    Some(code) => Some((code.to_string(), error.to_string())),
-                    None => None,
-                };
+                let said = error.code().map(|code| (code.to_string(), error.to_string()));
                 self.claim_refused.send_if_modified(|old| {
                     let changed = *old != said;
                     if changed {

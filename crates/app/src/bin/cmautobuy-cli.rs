@@ -153,7 +153,7 @@ fn is_done(overview: &Overview) -> bool {
 
 async fn status(app: &App, lang: &str) -> Result<ExitCode, Problem> {
     let overview = app.overview().await?;
-    println!("{} {}  data {}", "CMAutoBuy", overview.version, overview.data_dir);
+    println!("CMAutoBuy {}  data {}", overview.version, overview.data_dir);
     for (name, light) in
         [("server", &overview.server), ("phone", &overview.phone), ("pinduoduo", &overview.pinduoduo), ("outbox", &overview.outbox)]
     {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use cmautobuy_phone_sim::{Catalogue, SimConfig};
 use cmautobuy_protocol::admin::{AuthorizeDevice, CreateTask, CreateUser};
 use cmautobuy_protocol::auth::Role;
-use cmautobuy_protocol::{ExecutionMode, Password, ServerStatus, TaskType};
+use cmautobuy_protocol::{Password, ServerStatus};
 use cmautobuy_server::{Config, Server, SystemClock};
 use fantoccini::elements::Element;
 use fantoccini::key::Key;
@@ -266,19 +266,7 @@ async fn an_operator_logs_in_and_works_a_task_off() {
     window.picture("empty-list").await;
 
     let goods = &Catalogue::builtin().goods[1];
-    let task = CreateTask {
-        task_type: TaskType::Collect,
-        execution_mode: ExecutionMode::DryRun,
-        goods_url: format!("https://mobile.yangkeduo.com/goods.html?goods_id={}", goods.goods_id),
-        title: None,
-        target_color: None,
-        target_size: None,
-        price_cent: None,
-        max_price_cent: None,
-        quantity: None,
-        priority: 0,
-        external_ref: None,
-    };
+    let task = CreateTask::collect(format!("https://mobile.yangkeduo.com/goods.html?goods_id={}", goods.goods_id));
     let task = server.admin().create_task(&task, None).expect("created").task_id;
     window.click(&id("start-work")).await;
     window.wait("[data-testid='task-row'][data-state='succeeded']").await;

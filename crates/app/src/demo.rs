@@ -10,13 +10,14 @@ use std::sync::Arc;
 use cmautobuy_phone_sim::{Catalogue, Sim, SimConfig};
 use cmautobuy_protocol::admin::{AuthorizeDevice, CreateTask, CreateUser};
 use cmautobuy_protocol::auth::Role;
+use cmautobuy_protocol::error::chain;
 use cmautobuy_protocol::goods::GoodsId;
-use cmautobuy_protocol::{DeviceId, ExecutionMode, Password, RemoteTaskId, ServerStatus, TaskType};
+use cmautobuy_protocol::{DeviceId, Password, RemoteTaskId, ServerStatus};
 use cmautobuy_server::Server;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::problem::{Kind, Problem, chain};
+use crate::problem::{Kind, Problem};
 use crate::view::{OutboxStatusView, TaskDetail, TaskStateView};
 
 /// How many goods of the catalogue become sample tasks.
@@ -132,19 +133,7 @@ impl Demo {
 
 fn sample(goods_id: &str) -> CreateTask {
     let goods_url = goods_id.parse::<GoodsId>().map(|id| id.url()).unwrap_or_default();
-    CreateTask {
-        task_type: TaskType::Collect,
-        execution_mode: ExecutionMode::DryRun,
-        goods_url,
-        title: None,
-        target_color: None,
-        target_size: None,
-        price_cent: None,
-        max_price_cent: None,
-        quantity: None,
-        priority: 0,
-        external_ref: Some(format!("demo-{goods_id}")),
-    }
+    CreateTask { external_ref: Some(format!("demo-{goods_id}")), ..CreateTask::collect(goods_url) }
 }
 
 fn random_text() -> String {

@@ -1,6 +1,5 @@
 //! How the program is started: flags shared by the window and the console.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
@@ -12,7 +11,7 @@ pub struct StartOptions {
     pub data_dir: PathBuf,
     pub demo: Option<DemoOptions>,
     /// Address of a phone's debugging port for this run, over the stored setting.
-    pub phone: Option<SocketAddr>,
+    pub phone: Option<String>,
     /// Tests and demo inject a credential store outside `data/` (D6): this file.
     pub secret_file: Option<PathBuf>,
     /// Begin claiming at once, without a press on Start.
@@ -48,9 +47,9 @@ pub struct CommonArgs {
     /// Data folder; default: `data` beside the program.
     #[arg(long, value_name = "DIR", env = "CMAUTOBUY_DATA_DIR", global = true)]
     pub data_dir: Option<PathBuf>,
-    /// Debugging address of the phone, such as 192.168.0.20:5555.
+    /// The phone for this run: 192.168.0.20:5555, adb:SERIAL, or adb:127.0.0.1:5037/SERIAL.
     #[arg(long, value_name = "ADDRESS", global = true)]
-    pub phone: Option<SocketAddr>,
+    pub phone: Option<String>,
     /// Keep secrets in this file instead of the system's credential store. For tests only: the file is not encrypted.
     #[arg(long, value_name = "FILE", env = "CMAUTOBUY_SECRET_FILE", hide = true, global = true)]
     pub secret_file: Option<PathBuf>,

@@ -9,6 +9,7 @@ use cmautobuy_device::{
     AdbKey, Capture, CaptureWant, Foreground, Phone, PhoneError, PhoneFacts, Ticket, Verdict, connect_direct, connect_server,
 };
 use cmautobuy_engine::PhoneSlot;
+use cmautobuy_protocol::error::chain;
 use cmautobuy_sync::PhoneReport;
 use cmautobuy_task::{Clock, LeaseCell, Mono};
 use tokio::sync::{Notify, watch};
@@ -216,5 +217,5 @@ fn describe(address: Option<&PhoneAddress>) -> String {
 }
 
 pub(crate) fn problem_of(error: &PhoneError) -> Problem {
-    Problem::from_code(error.code(), &crate::problem::chain(error))
+    Problem::from_code(error.code(), &chain(error))
 }

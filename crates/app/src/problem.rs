@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use cmautobuy_protocol::error::chain;
 use cmautobuy_store::StoreError;
 use cmautobuy_sync::ApiError;
 use serde::{Deserialize, Serialize};
@@ -314,18 +315,6 @@ impl fmt::Display for Problem {
 }
 
 impl std::error::Error for Problem {}
-
-/// `error` and its sources in one line, for [`Problem::detail`].
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
-}
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {

@@ -2,7 +2,7 @@
 
 use cmautobuy_protocol::pdd_data::{Metric, PddData};
 use cmautobuy_protocol::{ExecutionMode, TaskType, WireTime};
-use cmautobuy_store::{ArtifactRow, LocalTaskId, OutboxRow, OutboxStatus, RunRow, RunStatus, TaskDetailRow, TaskRow, TaskSummaryRow};
+use cmautobuy_store::{ArtifactRow, LocalTaskId, OutboxRow, OutboxStatus, RunRow, RunStatus, TaskDetailRow, TaskSummaryRow};
 use cmautobuy_task::TaskState;
 
 use crate::problem::{Kind, Problem};
@@ -81,27 +81,6 @@ pub(crate) fn item(row: TaskSummaryRow) -> TaskItem {
         step: row.current_step,
         error_code: row.last_error_code,
         error_message: row.last_error_message,
-        received_at: row.received_at.to_string(),
-        updated_at: row.updated_at.to_string(),
-    }
-}
-
-fn item_of(row: &TaskRow) -> TaskItem {
-    TaskItem {
-        id: id(row.id.0),
-        remote_task_id: row.remote_task_id.to_string(),
-        task_type: task_type(row.task_type),
-        execution_mode: mode(row.execution_mode),
-        title: row.title.clone(),
-        goods_id: row.goods_id.clone(),
-        target_color: row.target_color.clone(),
-        target_size: row.target_size.clone(),
-        price_cent: cents(row.price_cent),
-        quantity: row.quantity,
-        state: state(row.state),
-        step: row.current_step.clone(),
-        error_code: row.last_error_code.clone(),
-        error_message: row.last_error_message.clone(),
         received_at: row.received_at.to_string(),
         updated_at: row.updated_at.to_string(),
     }
@@ -207,7 +186,7 @@ pub(crate) fn detail(row: &TaskDetailRow) -> Result<TaskDetail, Problem> {
     let data = row.task.pdd_data.as_deref().map(serde_json::from_str::<PddData>).transpose();
     let data = data.map_err(|error| Kind::DatabaseBroken.with(format!("pdd_data of task {}: {error}", row.task.id)))?;
     Ok(TaskDetail {
-        item: item_of(&row.task),
+        item: item(TaskSummaryRow::from(&row.task)),
         goods_url: row.task.goods_url.clone(),
         goods: data.map(goods),
         runs: row.runs.iter().map(|r| run(r, &row.artifacts)).collect(),

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use cmautobuy_device::AdbKey;
 use cmautobuy_engine::{ArtifactStore, Engine, EngineNudges, EngineParts, PhoneSlot, WorkOrder, WorkState};
 use cmautobuy_pdd::RulePack;
+use cmautobuy_protocol::error::chain;
 use cmautobuy_protocol::ids::uuid_at;
 use cmautobuy_protocol::{DeviceId, InstanceId};
 use cmautobuy_store::{SealKey, Store};
@@ -24,7 +25,7 @@ use crate::folder::Folder;
 use crate::house::{App, Inner};
 use crate::options::StartOptions;
 use crate::phone::{PhoneLoop, PhoneStatus};
-use crate::problem::{Kind, Problem, chain};
+use crate::problem::{Kind, Problem};
 use crate::secrets::{self, LoginKeeper, SecretStore};
 use crate::settings::{self, Settings, parse_phone};
 use crate::{logging, settings::PhoneAddress};
@@ -122,10 +123,10 @@ impl App {
             None => None,
         };
         let base_url = demo.as_ref().map_or_else(|| settings.base_url.clone(), |d| format!("http://{}", d.server));
-        let address = match (&demo, options.phone) {
+        let address = match (&demo, &options.phone) {
             // Demo can reach only the simulated phone (D7).
             (Some(demo), _) => Some(PhoneAddress::Direct(demo.phone)),
-            (None, Some(address)) => Some(PhoneAddress::Direct(address)),
+            (None, Some(typed)) => parse_phone(typed)?,
             (None, None) => parse_phone(&settings.phone).unwrap_or_default(),
         };
 

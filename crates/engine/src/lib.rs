@@ -8,6 +8,8 @@ mod artifacts;
 mod clock;
 mod gate;
 mod run;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 pub use artifacts::{ArtifactError, ArtifactStore};

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use cmautobuy_pdd::{CollectContext, CollectError, CollectTask, Stop, Verdict, collect};
 use cmautobuy_protocol::TaskType;
+use cmautobuy_protocol::error::chain;
 use cmautobuy_protocol::goods::GoodsId;
 use cmautobuy_store::{Ending, RunRow, Settle, TaskRow};
 use cmautobuy_task::Event;
@@ -116,19 +117,7 @@ impl Engine {
 }
 
 fn failed(event: Event, code: &str, error: &dyn std::error::Error) -> Outcome {
-    Outcome::Done(Ending::Failure { event, code: code.to_owned(), message: told(error) })
-}
-
-/// `error` and its sources in one line.
-fn told(error: &dyn std::error::Error) -> String {
-    let mut message = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        message.push_str(": ");
-        message.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    message
+    Outcome::Done(Ending::Failure { event, code: code.to_owned(), message: chain(error) })
 }
 
 fn outcome_of(error: &CollectError) -> Outcome {
@@ -138,7 +127,7 @@ fn outcome_of(error: &CollectError) -> Outcome {
             Outcome::Retry { code: "LEASE_LOST".into(), message: "the run lease could not be renewed".into() }
         }
         (Verdict::Stopped, _) => failed(Event::OperatorStopped, error.code(), error),
-        (Verdict::Retry, _) => Outcome::Retry { code: error.code().to_owned(), message: told(error) },
+        (Verdict::Retry, _) => Outcome::Retry { code: error.code().to_owned(), message: chain(error) },
         (Verdict::ManualReview, _) => failed(Event::NeedsPerson, error.code(), error),
         (Verdict::Failed, _) => failed(Event::PermanentFailure, error.code(), error),
     }

@@ -275,7 +275,7 @@ impl<'a> Session<'a> {
             }
             self.pause(BETWEEN_LOOKS).await;
         }
-        // A countdown keeps some pages changing; the last look is as good as any, what matters is read again later.
+        // What is read must have been seen twice; a page that never says the same twice is left to another run.
         Err(CollectError::PageUnreadable { what: "a moment of rest" })
     }
 

@@ -31,6 +31,25 @@ pub struct CreateTask {
     pub external_ref: Option<String>,
 }
 
+impl CreateTask {
+    /// A collect task for a goods link, with nothing else asked.
+    pub fn collect(goods_url: String) -> Self {
+        Self {
+            task_type: TaskType::Collect,
+            execution_mode: ExecutionMode::DryRun,
+            goods_url,
+            title: None,
+            target_color: None,
+            target_size: None,
+            price_cent: None,
+            max_price_cent: None,
+            quantity: None,
+            priority: 0,
+            external_ref: None,
+        }
+    }
+}
+
 fn dry_run() -> ExecutionMode {
     ExecutionMode::DryRun
 }

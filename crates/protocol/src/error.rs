@@ -91,6 +91,18 @@ impl<'de> Deserialize<'de> for ErrorCode {
     }
 }
 
+/// `error` and its sources in one line: for a log, or the detail under a sentence for a person.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}
+
 /// The caller's own task as the server sees it; carried by lifecycle 409s (D5) so the client needs no second call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnTask {

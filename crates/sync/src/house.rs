@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cmautobuy_protocol::error::chain;
 use cmautobuy_protocol::{DeviceId, ErrorCode, InstanceId, UserId};
 use cmautobuy_store::{Store, StoreError};
 use cmautobuy_task::{Backoff, Clock, LeaseCell};
@@ -179,15 +180,4 @@ impl Sync {
 pub(crate) fn store_failed(loop_name: &'static str, error: &StoreError) -> turn::Next {
     tracing::error!(loop_name, error = %chain(error), "store failed; trying again at the next turn");
     turn::Next::Wait
-}
-
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
 }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use cmautobuy_protocol::error::chain;
 
 /// What is sent. Header values may be secret, so `Debug` does not show them.
 #[derive(Clone)]
@@ -94,24 +95,13 @@ impl Wire for HttpWire {
         if let Some(body) = request.body {
             builder = builder.header("content-type", "application/json").body(body);
         }
+        // reqwest's own text leaves out the reason, which is in its sources.
         let no_answer = |error: reqwest::Error| NoAnswer(chain(&error.without_url()));
         let response = builder.send().await.map_err(no_answer)?;
         let status = response.status().as_u16();
         let body = response.bytes().await.map_err(no_answer)?.to_vec();
         Ok(WireResponse { status, body })
     }
-}
-
-/// `error` and its sources in one line: reqwest's own text leaves out the reason.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
 }
 
 /// Answers from a script and keeps what was asked. For tests.

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use cmautobuy_phone_sim::{Sim, SimConfig};
 use cmautobuy_protocol::admin::{AuthorizeDevice, CreateTask, CreateUser, TaskDetail};
 use cmautobuy_protocol::auth::Role;
-use cmautobuy_protocol::{ExecutionMode, Password, RemoteTaskId, TaskType};
+use cmautobuy_protocol::{Password, RemoteTaskId};
 use cmautobuy_server::{Config, Server, SystemClock};
 use tokio::process::{Child, Command};
 
@@ -123,10 +123,15 @@ impl Desk {
 
     /// A client program with this desk's folder, secrets and phone.
     pub(crate) fn client(&self, args: &[&str]) -> Command {
+        self.client_at(&self.sim.addr().to_string(), args)
+    }
+
+    /// The same, with the phone reached as `phone` says.
+    pub(crate) fn client_at(&self, phone: &str, args: &[&str]) -> Command {
         let mut command = Command::new(program("cmautobuy-cli"));
         command
             .args(["--data-dir".as_ref(), self.data().as_os_str(), "--secret-file".as_ref(), self.secret_file().as_os_str()])
-            .args(["--phone", &self.sim.addr().to_string()])
+            .args(["--phone", phone])
             .args(args)
             .env("CMAUTOBUY_PASSWORD", PASSWORD)
             .env_remove("CMAUTOBUY_LOG")
@@ -139,7 +144,11 @@ impl Desk {
 
     /// Runs a client program to its end.
     pub(crate) async fn run(&self, args: &[&str]) -> Said {
-        let output = tokio::time::timeout(PATIENCE, self.client(args).output()).await.expect("the client ends in time").unwrap();
+        Self::said(self.client(args)).await
+    }
+
+    pub(crate) async fn said(mut command: Command) -> Said {
+        let output = tokio::time::timeout(PATIENCE, command.output()).await.expect("the client ends in time").unwrap();
         Said {
             ok: output.status.success(),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -178,19 +187,7 @@ impl Desk {
 
     pub(crate) fn collect_task(&self, goods_id: &str) -> RemoteTaskId {
         let url = format!("https://mobile.yangkeduo.com/goods.html?goods_id={goods_id}");
-        let task = CreateTask {
-            task_type: TaskType::Collect,
-            execution_mode: ExecutionMode::DryRun,
-            goods_url: url,
-            title: None,
-            target_color: None,
-            target_size: None,
-            price_cent: None,
-            max_price_cent: None,
-            quantity: None,
-            priority: 0,
-            external_ref: None,
-        };
+        let task = CreateTask::collect(url);
         self.admin.admin().create_task(&task, None).expect("a well-formed task is created").task_id
     }
 

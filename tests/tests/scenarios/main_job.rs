@@ -60,6 +60,41 @@ async fn three_tasks_are_collected_and_accepted() {
     assert_eq!(pictures.as_deref(), Some("3"), "every run left its pictures (D12)");
 }
 
+/// Ends the private adb server with the test.
+struct AdbServer(u16);
+
+impl AdbServer {
+    fn adb(&self, args: &[&str]) -> std::process::Output {
+        std::process::Command::new("adb").args(["-P", &self.0.to_string()]).args(args).output().expect("Debian's adb is installed")
+    }
+}
+
+impl Drop for AdbServer {
+    fn drop(&mut self) {
+        self.adb(&["kill-server"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_phone_behind_the_stock_adb_server_does_the_same_job() {
+    let desk = Desk::new().await;
+    desk.ready().await;
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let adb = AdbServer(port);
+    let serial = desk.sim.addr().to_string();
+    let connected = adb.adb(&["connect", &serial]);
+    assert!(connected.status.success(), "the stock adb takes the simulated phone: {connected:?}");
+    let goods = &Catalogue::builtin().goods[1];
+    let task = desk.collect_task(&goods.goods_id);
+    let said = Desk::said(desk.client_at(&format!("adb:127.0.0.1:{port}/{serial}"), &["run", "--once", "--within-seconds", "110"])).await;
+    assert!(said.ok, "the job is done through the adb server: {said:?}");
+    let data = stored(&desk, task);
+    assert!(
+        data.skus.iter().all(|sku| sku.price_cent == prices(goods)[&sku.options[&data.dimensions[0].key]]),
+        "and reads the same prices"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recollect_is_a_new_attempt_with_a_new_key() {
     let desk = Desk::new().await;

@@ -88,6 +88,33 @@ pub struct TaskSummaryRow {
     pub cancel_requested_at: Option<WireTime>,
 }
 
+impl From<&TaskRow> for TaskSummaryRow {
+    fn from(row: &TaskRow) -> Self {
+        Self {
+            id: row.id,
+            remote_task_id: row.remote_task_id,
+            task_type: row.task_type,
+            execution_mode: row.execution_mode,
+            goods_id: row.goods_id.clone(),
+            goods_url: row.goods_url.clone(),
+            title: row.title.clone(),
+            target_color: row.target_color.clone(),
+            target_size: row.target_size.clone(),
+            price_cent: row.price_cent,
+            quantity: row.quantity,
+            state: row.state,
+            current_step: row.current_step.clone(),
+            retry_count: row.retry_count,
+            last_error_code: row.last_error_code.clone(),
+            last_error_message: row.last_error_message.clone(),
+            received_at: row.received_at,
+            finished_at: row.finished_at,
+            updated_at: row.updated_at,
+            cancel_requested_at: row.cancel_requested_at,
+        }
+    }
+}
+
 /// What the list shows. The default shows every task that is not hidden.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct TaskFilter {

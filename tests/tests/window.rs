@@ -190,6 +190,7 @@ async fn the_demo_collects_and_shows_its_three_tasks() {
             assert!(matrix.contains(&yuan), "{}: the price the phone showed ({yuan}) is in the table: {matrix}", value.text);
         }
     }
+    window.picture("demo-detail-zh").await;
     window.scroll_to(&id("screenshot")).await;
     let picture = "[data-testid='screenshot'][data-loaded='true'] img";
     window.wait(picture).await;
@@ -197,7 +198,6 @@ async fn the_demo_collects_and_shows_its_three_tasks() {
     let width = async || window.client.execute(script, vec![json!(picture)]).await.ok().and_then(|width| width.as_u64());
     until("a loaded screenshot", async || width().await.is_some_and(|width| width > 0)).await;
     assert_eq!(window.count("[data-testid='outbox-row'][data-status='sent']").await, 1, "its result was accepted");
-    window.picture("demo-detail-zh").await;
 
     assert!(window.text("body").await.contains("任务"), "Chinese is the default");
     window.click(&id("switch-language")).await;

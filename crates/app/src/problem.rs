@@ -185,6 +185,10 @@ problems! {
         zh: "操作员在开始前停止了任务。" => "需要时可以重新采集。",
         en: "The operator stopped the task before it began." => "Collect it again if needed."
     }
+    SecretsLost "SECRETS_LOST" {
+        zh: "这台电脑没有凭据库，上次会话的密钥已丢失，任务无法继续。" => "任务已结束上报；请安装系统凭据库，避免再次发生。",
+        en: "This computer has no credential store and the last session's key is gone, so the task cannot go on." => "It was ended and reported; install a credential store so that it does not happen again."
+    }
     Stopped "OPERATOR_STOP" {
         zh: "操作员停止了任务。" => "需要时可以重新采集。",
         en: "The operator stopped the task." => "Collect it again if needed."

@@ -11,7 +11,7 @@ use cmautobuy_engine::{ArtifactStore, Engine, EngineNudges, EngineParts, PhoneSl
 use cmautobuy_pdd::RulePack;
 use cmautobuy_protocol::error::chain;
 use cmautobuy_protocol::ids::uuid_at;
-use cmautobuy_protocol::{DeviceId, InstanceId};
+use cmautobuy_protocol::{AttemptId, DeviceId, InstanceId};
 use cmautobuy_store::{SealKey, Store};
 use cmautobuy_sync::wire::{FakeWire, HttpWire, Wire};
 use cmautobuy_sync::{Api, Nudges, PhoneReport, Sync, SyncParts, Timing};
@@ -38,7 +38,7 @@ struct Opened {
     device: DeviceId,
 }
 
-/// Opens the store with the key the credential store holds for this installation (D6, D7).
+/// Opens the store and puts in order what the last process left (03 §7.3), with the key the credential store holds for this installation (D6, D7).
 async fn open_store(folder: &Folder, secrets: &Arc<dyn SecretStore>, clock: &dyn Clock) -> Result<Opened, Problem> {
     let path = folder.database();
     let known = cmautobuy_store::peek_device(&path)?;
@@ -66,9 +66,11 @@ async fn open_store(folder: &Folder, secrets: &Arc<dyn SecretStore>, clock: &dyn
     }
     let store = Store::open(&path, SealKey::from_bytes(key))?;
     store.write(move |tx| tx.identity_init(device, now).map(drop)).await?;
+    let recovered = store.write(move |tx| tx.recover_after_crash(now)).await?;
+    tracing::info!(version = APP_VERSION, %device, ?recovered, "started");
     if fresh && known.is_some() {
         // Session-only secrets of an earlier start are gone: what they sealed can never be used again (D6).
-        store.write(move |tx| tx.sealed_lost(now)).await?;
+        store.write(move |tx| tx.sealed_lost(|| AttemptId::from_uuid(uuid_at(now)), now)).await?;
     }
     Ok(Opened { store, device })
 }
@@ -110,8 +112,6 @@ impl App {
         let secrets = secrets::open(options.secret_file.clone(), options.demo.is_some());
         let Opened { store, device } = open_store(&folder, &secrets, clock.as_ref()).await?;
         let now = clock.now();
-        let recovered = store.write(move |tx| tx.recover_after_crash(now)).await?;
-        tracing::info!(version = APP_VERSION, %device, ?recovered, "started");
         let settings = Settings::load(&store).await?;
         let instance = InstanceId::from_uuid(uuid_at(now));
         let predecessors = settings::join_instances(&store, instance, now).await?;

@@ -1,6 +1,10 @@
 //! Device heartbeat: keeps this device ready to claim (T-205 §4, D19) and hears of cancels (D4).
 
+use std::sync::atomic::Ordering;
+
+use cmautobuy_protocol::UserId;
 use cmautobuy_protocol::device::DeviceHeartbeat;
+use cmautobuy_store::StoreError;
 
 use crate::house::{Sync, store_failed};
 use crate::turn::Next;
@@ -18,9 +22,7 @@ pub struct PhoneReport {
 
 impl Sync {
     pub(crate) async fn beat_turn(&self) -> Next {
-        if self.user().is_none() {
-            return Next::Wait;
-        }
+        let Some(user) = self.user() else { return Next::Wait };
         let phone = self.parts.phone.borrow().clone();
         let beat = DeviceHeartbeat {
             device_id: self.parts.device,
@@ -41,9 +43,15 @@ impl Sync {
             Ok(answer) => answer,
             Err(error) => {
                 tracing::debug!(%error, "device heartbeat failed");
-                return Next::Within(self.parts.timing.backoff.delay(1, self.dice()));
+                let failures = self.beat_failures.fetch_add(1, Ordering::Relaxed) + 1;
+                return Next::Within(self.parts.timing.backoff.delay(failures, self.dice()));
             }
         };
+        if self.beat_failures.swap(0, Ordering::Relaxed) > 0 {
+            if let Err(error) = self.server_is_back(user).await {
+                return store_failed("heartbeat", &error);
+            }
+        }
         if !answer.cancel_requested_tasks.is_empty() {
             for task in &answer.cancel_requested_tasks {
                 self.parts.lease.request_cancel(*task);
@@ -59,5 +67,14 @@ impl Sync {
             self.parts.nudges.claim.notify_one();
         }
         Next::Wait
+    }
+
+    /// The server answers again: nothing waits out the back-off of an outage that is over.
+    async fn server_is_back(&self, user: UserId) -> Result<(), StoreError> {
+        let (device, now) = (self.parts.device, self.parts.clock.now());
+        self.parts.store.write(move |tx| tx.outbox_hurry(user, device, now).map(drop)).await?;
+        self.parts.nudges.drain.notify_one();
+        self.parts.nudges.calls.notify_one();
+        Ok(())
     }
 }

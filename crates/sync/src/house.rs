@@ -1,6 +1,7 @@
 //! Puts the loops together and says what the link to the server is like.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use cmautobuy_protocol::error::chain;
@@ -90,13 +91,21 @@ pub struct Sync {
     link: watch::Sender<LinkState>,
     /// Why the last claim brought nothing, for the window.
     pub(crate) claim_refused: watch::Sender<Option<(String, String)>>,
+    /// Device heartbeats that failed in a row.
+    pub(crate) beat_failures: AtomicU32,
     /// The last claim was answered 204.
     pub(crate) no_task: watch::Sender<bool>,
 }
 
 impl Sync {
     pub fn new(parts: SyncParts) -> Self {
-        Self { parts, link: watch::channel(LinkState::Unknown).0, claim_refused: watch::channel(None).0, no_task: watch::channel(false).0 }
+        Self {
+            parts,
+            link: watch::channel(LinkState::Unknown).0,
+            claim_refused: watch::channel(None).0,
+            no_task: watch::channel(false).0,
+            beat_failures: AtomicU32::new(0),
+        }
     }
 
     pub fn link(&self) -> watch::Receiver<LinkState> {

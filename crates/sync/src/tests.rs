@@ -416,3 +416,43 @@ async fn a_refused_result_goes_to_a_person_and_is_kept() {
     b.sync.drain_turn().await;
     assert_eq!(b.asked("/results").len(), 1, "resending the same bytes cannot mend a refusal (D8)");
 }
+
+#[tokio::test]
+async fn a_server_that_is_back_is_told_everything_at_once() {
+    let b = bench();
+    b.running().await;
+    let (_, run) = b.store.read(|r| r.running()).await.unwrap().unwrap();
+    let now = b.clock.now();
+    let ending = Ending::Failure { event: Event::PermanentFailure, code: "GOODS_REMOVED".into(), message: "gone".into() };
+    b.store.write(move |tx| tx.save_result_and_enqueue(&Settle { run: run.id, ending }, now)).await.unwrap();
+    for _ in 0..6 {
+        b.wire.push_no_answer();
+        b.sync.drain_turn().await;
+        b.clock.pass(301_000);
+    }
+    b.wire.push_no_answer();
+    b.sync.drain_turn().await;
+    assert_eq!(b.sync.drain_turn().await, Next::Wait, "after a long outage the next try is minutes away");
+    b.wire.push_no_answer();
+    b.sync.beat_turn().await;
+    b.wire.push(
+        200,
+        &json!({ "server_time": b.clock.now(), "not_ready": [], "active_task_id": null, "ttl_ms": 120_000, "cancel_requested_tasks": [] }),
+    );
+    b.sync.beat_turn().await;
+    b.wire.push(200, &json!({ "accepted": true, "duplicate": false, "late": false, "task_status": "FAILED" }));
+    assert_eq!(b.sync.drain_turn().await, Next::Again, "but the first heartbeat that succeeds ends the waiting");
+    assert_eq!(b.store.read(|r| r.outbox_counts()).await.unwrap().unsent(), 0, "and the result is there");
+}
+
+#[tokio::test]
+async fn heartbeats_back_off_from_a_dead_server() {
+    let b = bench();
+    let mut longest = Duration::ZERO;
+    for _ in 0..12 {
+        b.wire.push_no_answer();
+        let Next::Within(wait) = b.sync.beat_turn().await else { panic!("a failed heartbeat is tried again") };
+        longest = longest.max(wait);
+    }
+    assert!(longest > Duration::from_secs(2), "a fleet must not knock every second: {longest:?}");
+}

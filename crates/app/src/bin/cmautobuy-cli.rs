@@ -116,11 +116,8 @@ async fn run(app: &App, once: bool, within: Duration, lang: &str) -> Result<Exit
     let mut changes = app.changes();
     let over = tokio::time::sleep(within);
     tokio::pin!(over);
-    // A device that was just connected needs a moment before "nothing to do" means anything.
-    let mut worked = false;
     loop {
         let overview = app.overview().await?;
-        worked |= overview.total > 0;
         if once {
             if overview.work == WorkMode::RetryPaused {
                 if let Some(problem) = &overview.work_problem {
@@ -128,7 +125,7 @@ async fn run(app: &App, once: bool, within: Duration, lang: &str) -> Result<Exit
                 }
                 return Ok(ExitCode::FAILURE);
             }
-            if worked && is_done(&overview) && app.nothing_to_claim() {
+            if is_done(&overview) && app.nothing_to_claim() {
                 return status(app, lang).await;
             }
         }

@@ -1,10 +1,11 @@
 //! After a start: what the last process left behind (03 §7.3). Run once, before anything else writes.
 
-use cmautobuy_protocol::{TaskType, WireTime};
+use cmautobuy_protocol::{AttemptId, TaskType, WireTime};
 use cmautobuy_task::{Event, TaskState};
 
 use crate::codec::{CallState, RunStatus};
 use crate::table::run::{self, RunFinish};
+use crate::table::task::TaskRow;
 use crate::table::{claim_attempt, outbox, secret, server_call, task};
 use crate::tx::settle::{Report, RunEnd};
 use crate::tx::{STEP_PURCHASE_READY, STEP_RECONCILE};
@@ -34,12 +35,31 @@ pub struct Recovered {
 }
 
 impl Tx<'_> {
-    /// The key of an earlier session is gone (no credential store, D6): open claim attempts close as expired, and the sealed secrets are
-    /// made anew.
-    pub fn sealed_lost(&mut self, now: WireTime) -> Result<(), StoreError> {
+    /// The key of an earlier session is gone (no credential store, D6), and with it every claim token: open claim attempts close as
+    /// expired, tasks not begun are let go, and tasks that were begun end as failed with a report, which needs no token (D3, D7). Run after
+    /// [`Tx::recover_after_crash`]. `attempt` makes the ids those reports are sent under.
+    pub fn sealed_lost(&mut self, mut attempt: impl FnMut() -> AttemptId, now: WireTime) -> Result<(), StoreError> {
+        const LOST: (&str, &str) = ("SECRETS_LOST", "the claim's token ended with the last session");
         self.whole(|tx| {
             secret::delete_all(tx.conn)?;
-            claim_attempt::expire_open(tx.conn, now)
+            claim_attempt::expire_open(tx.conn, now)?;
+            let claimed = task::in_state(tx.conn, TaskState::Claimed)?;
+            // One without an execution was given back already; it may come again by a new claim.
+            let begun = task::in_state(tx.conn, TaskState::RetryWait)?.into_iter().filter(|task| task.claim.execution_id.is_some());
+            let begun: Vec<TaskRow> = begun.collect();
+            for task in claimed.iter().chain(&begun) {
+                if let Some(call) = tx.call_open_of(task.id)? {
+                    server_call::settle(tx.conn, call.id, CallState::Refused, None, Some(LOST.1), now)?;
+                }
+            }
+            for task in &claimed {
+                tx.advance(task, Event::ClaimLost, now)?;
+                task::set_error(tx.conn, task.id, LOST.0, LOST.1)?;
+            }
+            for task in &begun {
+                tx.settle_without_phone(task.id, attempt(), Event::RetriesExhausted, LOST, now)?;
+            }
+            Ok(())
         })
     }
 

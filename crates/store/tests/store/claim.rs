@@ -68,9 +68,27 @@ async fn lost_keys_expire_open_attempts() {
     bench.prepare(1).await;
     bench.write(|tx| tx.secret_put("adb", b"k", at(0))).await;
     assert_eq!(bench.store.read(|r| r.secret_get("adb")).await.expect("readable").as_deref(), Some(&b"k"[..]), "sealed and opened");
-    bench.write(|tx| tx.sealed_lost(at(1))).await;
+    bench.write(|tx| tx.sealed_lost(|| unreachable!("no task was begun"), at(1))).await;
     assert_eq!(bench.store.read(|r| r.claim_state(&key(1))).await.expect("readable"), Some(AttemptState::Expired), "nothing can replay it");
     assert_eq!(bench.store.read(|r| r.secret_get("adb")).await.expect("readable"), None, "a secret nobody can open is made anew");
+}
+
+#[tokio::test]
+async fn lost_keys_end_what_was_begun_with_a_report_and_let_go_of_the_rest() {
+    let bench = Bench::new();
+    let begun = bench.claimed(1).await;
+    let run = bench.start(begun, 1).await;
+    bench.write(move |tx| tx.run_suspend_retry(run, "TIMEOUT", "page", 3, at(6))).await;
+    bench.write(|tx| tx.sealed_lost(|| attempt(77), at(7))).await;
+    let detail = bench.store.read(move |r| r.task_detail(begun)).await.expect("readable").expect("kept");
+    assert_eq!(detail.task.state, TaskState::Failed, "its token is gone: no call can ever carry it on (D7)");
+    assert_eq!(detail.outbox.len(), 1, "the server is told, for a result needs identity and no token (D3)");
+    assert_eq!(detail.runs.len(), 2, "under an attempt of its own");
+
+    let waiting = bench.claimed(2).await;
+    bench.write(|tx| tx.sealed_lost(|| unreachable!("nothing else was begun"), at(8))).await;
+    let row = bench.store.read(move |r| r.task_get(waiting)).await.expect("readable").expect("kept");
+    assert_eq!(row.state, TaskState::Cancelled, "not begun: the server takes it back when the claim runs out (D5.5)");
 }
 
 #[tokio::test]

@@ -103,7 +103,14 @@ async fn what_may_not_be_reported_is_refused_whole() {
 async fn a_result_of_a_purchase_keeps_the_price_it_was_ordered_at() {
     let bench = Bench::new();
     let (task, run) = bench.running_purchase(1).await;
-    bench.collected(run, 5).await;
+    let mut data = pdd_data();
+    data.purchase = serde_json::from_value(json!({
+        "mode": "dry_run", "requested": {"options": {"color": "黑"}, "quantity": 1, "max_price_cent": 4200}, "confirmed": null,
+        "confirmation_reached": true, "order_submitted": false, "payment_attempted": false, "payment_status": null,
+        "order_no": null, "ordered_at": null, "ordered_at_raw": null, "match_status": "not_submitted"
+    }))
+    .expect("03 §8.2");
+    bench.write(move |tx| tx.save_result_and_enqueue(&Settle { run, ending: Ending::Collected(Box::new(data)) }, at(5))).await;
     let detail = bench.store.read(move |r| r.task_detail(task)).await.expect("readable").expect("stored");
     assert_eq!(detail.outbox[0].event_type, EventType::PurchaseResult, "the event follows the task");
     assert_eq!(detail.task.price_cent, Some(3990), "safety limits are measured from the price the task came with (D10)");

@@ -9,3 +9,4 @@ mod desk;
 mod lease;
 mod main_job;
 mod secrets;
+mod stop;

@@ -210,6 +210,19 @@ async fn starting_again_retries_first_with_a_resume_and_the_next_number() {
 }
 
 #[tokio::test]
+async fn a_run_the_last_process_did_not_end_is_resumed_as_a_restart() {
+    let b = bench();
+    let task = b.claimed(10).await;
+    b.turn().await;
+    b.answered(task, 10).await;
+    let now = b.clock.now();
+    b.store.write(move |tx| tx.recover_after_crash(now)).await.unwrap();
+    b.turn().await;
+    let call = b.call(task).await.expect("a resume just before the new attempt (D4)");
+    assert!(call.body_json.contains("\"restart\""), "the server's events tell a crash from a retry: {}", call.body_json);
+}
+
+#[tokio::test]
 async fn a_paused_worker_waits_for_the_next_press() {
     let b = bench();
     let task = b.waits_for_retry(10).await;

@@ -8,7 +8,7 @@ use cmautobuy_pdd::RulePack;
 use cmautobuy_protocol::ids::uuid_at;
 use cmautobuy_protocol::lifecycle::{CancelAckRequest, ReleaseRequest, ResumeReason, ResumeRequest, StartRequest};
 use cmautobuy_protocol::{AttemptId, IdempotencyKey};
-use cmautobuy_store::{CallKind, NewCall, ReleaseAim, Store, StoreError, TaskRow};
+use cmautobuy_store::{CallKind, NewCall, PROGRAM_DIED, ReleaseAim, Store, StoreError, TaskRow};
 use cmautobuy_task::{Clock, LeaseCell, Mono, TaskState};
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
@@ -201,7 +201,10 @@ impl Engine {
         }
         // Starting again runs `retry_wait` first (03 §7.1).
         match (look.retry, look.claimed) {
-            (Some(task), _) => self.begin(&task, ResumeReason::Retry).await,
+            (Some(task), _) => {
+                let died = task.last_error_code.as_deref() == Some(PROGRAM_DIED);
+                self.begin(&task, if died { ResumeReason::Restart } else { ResumeReason::Retry }).await
+            }
             (None, Some(task)) => self.begin(&task, ResumeReason::Recollect).await,
             (None, None) => {
                 self.say(WorkState::Idle);

@@ -27,6 +27,6 @@ pub use table::task::{ClaimRef, Page, TaskFilter, TaskRow, TaskSummaryRow};
 pub use tx::call::{NewCall, PhoneRef, RefusedEffect, Started};
 pub use tx::claim::{ClaimEnd, ClaimKind, ClaimStored, FreshClaim, OpenClaim, PrepareOutcome};
 pub use tx::outbox::OutboxMoved;
-pub use tx::recover::{Recovered, RecoveredRun};
+pub use tx::recover::{PROGRAM_DIED, Recovered, RecoveredRun};
 pub use tx::settle::{Ending, Settle, Settled};
 pub use tx::view::TaskDetailRow;

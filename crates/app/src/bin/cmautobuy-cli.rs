@@ -89,7 +89,10 @@ async fn go(args: Args) -> Result<ExitCode, Problem> {
     let app = App::start(options).await?;
     let done = match &args.command {
         Command::Run { once, within_seconds } => run(&app, *once, Duration::from_secs(*within_seconds), &args.lang).await,
-        Command::Status => status(&app, &args.lang).await,
+        Command::Status => {
+            app.settle_lights(Duration::from_secs(5)).await;
+            status(&app, &args.lang).await
+        }
         Command::Doctor => doctor(&app, &args.lang).await,
         Command::Login { server, user } => login(&app, server, user).await,
         Command::Device => app.overview().await.map(|overview| {

@@ -11,7 +11,8 @@ use crate::tx::settle::{Report, RunEnd};
 use crate::tx::{STEP_PURCHASE_READY, STEP_RECONCILE};
 use crate::{LocalTaskId, RunId, StoreError, Tx};
 
-const CODE: &str = "PROGRAM_DIED";
+/// `last_error_code` of a task whose run the last process did not end.
+pub const PROGRAM_DIED: &str = "PROGRAM_DIED";
 const MESSAGE: &str = "the program stopped while this run was under way";
 
 /// A run the last process did not end.
@@ -79,11 +80,11 @@ impl Tx<'_> {
                 let newest = tx.run_newest(task.id)?.filter(|run| run.run_status == RunStatus::Running);
                 let state = if let Some(run) = &newest {
                     let events = &[Event::CrashRecovered];
-                    let failure = Some((CODE, MESSAGE));
+                    let failure = Some((PROGRAM_DIED, MESSAGE));
                     tx.end_run(&RunEnd { run, events, failure, data: None, step, report: Report::Silent }, now)?.state
                 } else {
                     let to = tx.advance(&task, Event::CrashRecovered, now)?;
-                    task::set_error(tx.conn, task.id, CODE, MESSAGE)?;
+                    task::set_error(tx.conn, task.id, PROGRAM_DIED, MESSAGE)?;
                     task::set_step(tx.conn, task.id, step, now)?;
                     to
                 };
@@ -91,8 +92,13 @@ impl Tx<'_> {
             }
             // A run whose task already moved on can only be a leftover; it must not look alive.
             for run in run::running(tx.conn)? {
-                let finish =
-                    RunFinish { status: RunStatus::Failed, step: None, code: Some(CODE), message: Some(MESSAGE), result_data: None };
+                let finish = RunFinish {
+                    status: RunStatus::Failed,
+                    step: None,
+                    code: Some(PROGRAM_DIED),
+                    message: Some(MESSAGE),
+                    result_data: None,
+                };
                 run::finish(tx.conn, run.id, &finish, now)?;
             }
             // A lease renewal of a run that just ended: answering it later would start an attempt that is over.

@@ -1,12 +1,12 @@
 //! One attempt, from the row that says `running` to the commit that settles it. Exactly one place ends a run.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cmautobuy_pdd::{CollectContext, CollectError, CollectTask, Stop, Verdict, collect};
 use cmautobuy_protocol::TaskType;
 use cmautobuy_protocol::error::chain;
 use cmautobuy_protocol::goods::GoodsId;
-use cmautobuy_store::{Ending, RunRow, Settle, TaskRow};
+use cmautobuy_store::{Ending, RunRow, RunStatus, Settle, StoreError, TaskRow};
 use cmautobuy_task::Event;
 
 use crate::artifacts::ArtifactStore;
@@ -15,8 +15,8 @@ use crate::gate::{Evidence, Gate};
 use crate::worker::{Engine, Pause, Turn, TurnError, WorkState};
 
 /// How a run is to be settled.
-#[derive(Debug)]
-enum Outcome {
+#[derive(Debug, Clone)]
+pub(crate) enum Outcome {
     Done(Ending),
     /// Worth another run: `retry_wait`, and work pauses until the operator starts it again (03 §7.1).
     Retry {
@@ -33,6 +33,10 @@ impl Engine {
         if task.cancel_requested_at.is_some() && self.state.borrow().ne(&WorkState::Running) {
             // Its acknowledgement was refused for an old version: once more, from the version now stored (D5).
             return self.acknowledge_cancel(&task).await;
+        }
+        let unsettled = self.unsettled.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((_, outcome)) = unsettled.filter(|(of, _)| *of == run.id) {
+            return self.settle(&task, &run, outcome).await;
         }
         let Some(running) = self.parts.lease.current().filter(|r| r.task == task.remote_task_id) else { return Ok(Turn::Wait) };
         let Some(phone) = self.parts.phone.borrow().clone() else {
@@ -87,8 +91,33 @@ impl Engine {
         }
     }
 
-    async fn settle(&self, task: &TaskRow, run: &RunRow, outcome: Outcome) -> Result<Turn, TurnError> {
+    /// Ends a run, whatever it takes: data that cannot be stored goes to a person, and an outcome the disk refuses is kept in memory and
+    /// written at a later turn, so that the phone does not do the work again.
+    pub(crate) async fn settle(&self, task: &TaskRow, run: &RunRow, outcome: Outcome) -> Result<Turn, TurnError> {
+        let error = match self.try_settle(task, run, outcome.clone()).await {
+            Ok(turn) => return Ok(turn),
+            Err(error) => error,
+        };
+        let outcome = match &error {
+            TurnError::Store(why @ (StoreError::BadResult(_) | StoreError::ResultTooLarge { .. })) => {
+                failed(Event::NeedsPerson, "DATA_INVALID", why)
+            }
+            TurnError::Store(_) | TurnError::Encode(_) => outcome,
+        };
+        *self.unsettled.lock().unwrap_or_else(PoisonError::into_inner) = Some((run.id, outcome));
+        Err(error)
+    }
+
+    async fn try_settle(&self, task: &TaskRow, run: &RunRow, outcome: Outcome) -> Result<Turn, TurnError> {
         let (now, id, max_retries) = (self.parts.clock.now(), run.id, self.parts.max_retries);
+        let is_open = self.parts.store.read(move |r| r.run_get(id)).await?.is_some_and(|run| run.run_status == RunStatus::Running);
+        if !is_open {
+            // The server ended the task while the phone was at work, and `sync` closed the run with its word.
+            tracing::info!(task = %task.remote_task_id, "run was ended by the server");
+            self.parts.lease.end();
+            self.say(WorkState::Idle);
+            return Ok(Turn::Again);
+        }
         let mut next = WorkState::Idle;
         match outcome {
             Outcome::Done(ending) => {

@@ -8,12 +8,15 @@ use cmautobuy_device::{FakePhone, Phone};
 use cmautobuy_pdd::RulePack;
 use cmautobuy_protocol::lifecycle::{ClaimAnswer, Standing};
 use cmautobuy_protocol::{AttemptId, DeviceId, ExecutionId, IdempotencyKey, RemoteTaskId, ServerStatus, UserId, WireTime};
-use cmautobuy_store::{CallKind, CallRecord, FreshClaim, LocalTaskId, PhoneRef, PrepareOutcome, ReleaseAim, SealKey, Store};
-use cmautobuy_task::{Clock, LeaseCell, Mono, TaskState};
+use cmautobuy_store::{
+    CallKind, CallRecord, Ending, FreshClaim, LocalTaskId, PhoneRef, PrepareOutcome, ReleaseAim, RunRow, SealKey, Settle, Store, TaskRow,
+};
+use cmautobuy_task::{Clock, Event, LeaseCell, Mono, TaskState};
 use serde_json::json;
 use tokio::sync::{Notify, watch};
 
 use crate::artifacts::ArtifactStore;
+use crate::run::Outcome;
 use crate::worker::{Engine, EngineNudges, EngineParts, PhoneSlot, Turn, WorkOrder, WorkState};
 
 #[derive(Debug, Default)]
@@ -242,9 +245,8 @@ async fn a_waiting_task_that_was_cancelled_is_acknowledged_even_while_stopped() 
     assert_eq!(b.call(task).await.map(|c| c.kind), Some(CallKind::CancelAck), "it needs identity, no lease and no phone (D4)");
 }
 
-#[tokio::test]
-async fn a_phone_that_never_comes_back_suspends_the_run() {
-    let b = bench();
+/// A run under way, with its lease.
+async fn under_way(b: &Bench) -> (TaskRow, RunRow) {
     let task = b.claimed(10).await;
     b.turn().await;
     b.answered(task, 10).await;
@@ -258,11 +260,49 @@ async fn a_phone_that_never_comes_back_suspends_the_run() {
         lost: None,
         step: String::new(),
     });
+    b.store.read(|r| r.running()).await.unwrap().expect("set up")
+}
+
+#[tokio::test]
+async fn data_that_contradicts_itself_goes_to_a_person_and_is_not_collected_again() {
+    let b = bench();
+    let (task, run) = under_way(&b).await;
+    let data = serde_json::from_value(json!({
+        "schema_version": 1, "goods": { "goods_id": "737116531267", "url": "u", "title": " " }, "shop": { "name": null },
+        "metrics": { "sales": null, "reviews": null }, "dimensions": [], "skus": [], "price_granularity": "color", "purchase": null,
+        "captured_at": b.clock.now(), "source": { "client_id": "c", "device_address": "d", "pdd_package": "p" }
+    }))
+    .unwrap();
+    let refused = b.engine.settle(&task, &run, Outcome::Done(Ending::Collected(Box::new(data)))).await;
+    assert!(refused.is_err(), "the store takes no document that contradicts itself (03 §9)");
+    assert_eq!(b.turn().await, Turn::Again, "the next turn settles it");
+    assert_eq!(b.state(task.id).await, TaskState::ManualReview, "a person must look");
+    assert_eq!(b.store.read(|r| r.outbox_counts()).await.unwrap().pending, 1, "and the server is told why");
+    assert_eq!(b.fake.captures_taken(), 0, "the phone does not do the work again");
+}
+
+#[tokio::test]
+async fn a_run_the_server_ended_meanwhile_is_left_as_it_is() {
+    let b = bench();
+    let (task, run) = under_way(&b).await;
+    let (id, now) = (run.id, b.clock.now());
+    let ending = Ending::Failure { event: Event::PermanentFailure, code: "GOODS_REMOVED".into(), message: "gone".into() };
+    b.store.write(move |tx| tx.save_result_and_enqueue(&Settle { run: id, ending }, now)).await.unwrap();
+    let late = Outcome::Retry { code: "LEASE_LOST".into(), message: "late".into() };
+    assert_eq!(b.engine.settle(&task, &run, late).await.unwrap(), Turn::Again, "a late callback changes nothing (03 §7.2)");
+    assert_eq!(b.state(task.id).await, TaskState::Failed, "the first end stands");
+    assert_eq!(b.lease.current(), None, "and the phone is free");
+}
+
+#[tokio::test]
+async fn a_phone_that_never_comes_back_suspends_the_run() {
+    let b = bench();
+    let (task, _) = under_way(&b).await;
     b.phone.send_replace(None);
     assert_eq!(b.turn().await, Turn::Wait, "it may come back");
     b.clock.pass(Duration::from_secs(31));
     b.turn().await;
-    assert_eq!(b.state(task).await, TaskState::RetryWait, "a device error of a collect task is worth another run (03 §7.1)");
+    assert_eq!(b.state(task.id).await, TaskState::RetryWait, "a device error of a collect task is worth another run (03 §7.1)");
     assert!(matches!(*b.engine.state().borrow(), WorkState::Paused(_)), "and work pauses until a person has looked");
     assert_eq!(b.lease.current(), None, "the run is over");
 }

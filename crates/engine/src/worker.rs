@@ -8,13 +8,14 @@ use cmautobuy_pdd::RulePack;
 use cmautobuy_protocol::ids::uuid_at;
 use cmautobuy_protocol::lifecycle::{CancelAckRequest, ReleaseRequest, ResumeReason, ResumeRequest, StartRequest};
 use cmautobuy_protocol::{AttemptId, IdempotencyKey};
-use cmautobuy_store::{CallKind, NewCall, PROGRAM_DIED, ReleaseAim, Store, StoreError, TaskRow};
+use cmautobuy_store::{CallKind, NewCall, PROGRAM_DIED, ReleaseAim, RunId, Store, StoreError, TaskRow};
 use cmautobuy_task::{Clock, LeaseCell, Mono, TaskState};
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::artifacts::ArtifactStore;
+use crate::run::Outcome;
 
 /// How long a missing phone is waited for before its task is given up.
 const PHONE_PATIENCE: Duration = Duration::from_secs(30);
@@ -94,6 +95,8 @@ pub struct Engine {
     pub(crate) state: watch::Sender<WorkState>,
     /// Since when there is no phone; `None` while there is one.
     gone_since: Mutex<Option<Mono>>,
+    /// What a run came to, while it could not be written.
+    pub(crate) unsettled: Mutex<Option<(RunId, Outcome)>>,
 }
 
 /// What a turn found to do.
@@ -116,7 +119,7 @@ pub(crate) enum TurnError {
 
 impl Engine {
     pub fn new(parts: EngineParts) -> Self {
-        Self { parts, state: watch::channel(WorkState::Idle).0, gone_since: Mutex::new(None) }
+        Self { parts, state: watch::channel(WorkState::Idle).0, gone_since: Mutex::new(None), unsettled: Mutex::new(None) }
     }
 
     pub fn state(&self) -> watch::Receiver<WorkState> {

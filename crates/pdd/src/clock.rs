@@ -1,4 +1,4 @@
-//! The flow's clock, and the only place of this room that reads one.
+//! The flow's clock, as a trait: this room reads none itself.
 //!
 //! The flow asks for wall time once (`captured_at`), for monotonic time to keep budgets, and for pauses, so that tests can make them free.
 
@@ -18,23 +18,4 @@ pub trait FlowClock: Send + Sync {
 
     /// Waits. Dropping the future ends the wait.
     async fn pause(&self, time: Duration);
-}
-
-/// The machine's clocks and tokio's timer.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemClock;
-
-#[async_trait]
-impl FlowClock for SystemClock {
-    fn now(&self) -> WireTime {
-        WireTime::new(jiff::Timestamp::now())
-    }
-
-    fn instant(&self) -> Instant {
-        Instant::now()
-    }
-
-    async fn pause(&self, time: Duration) {
-        tokio::time::sleep(time).await;
-    }
 }

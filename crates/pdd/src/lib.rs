@@ -17,7 +17,7 @@ pub mod sku_sheet;
 mod skus;
 mod text;
 
-pub use clock::{FlowClock, SystemClock};
+pub use clock::FlowClock;
 pub use collect::{CollectContext, CollectTask, Step, StepGate, Stop, collect};
 pub use error::{CollectError, Verdict};
 pub use recognise::{Recognised, Unavailable, recognise, recognise_in_full};

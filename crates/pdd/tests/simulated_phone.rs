@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use cmautobuy_device::{AdbKey, Capture, Phone, connect_direct};
-use cmautobuy_pdd::{CollectContext, CollectError, CollectTask, FlowClock, RulePack, Step, StepGate, Stop, SystemClock, Verdict, collect};
+use cmautobuy_pdd::{CollectContext, CollectError, CollectTask, FlowClock, RulePack, Step, StepGate, Stop, Verdict, collect};
 use cmautobuy_phone_sim::{Catalogue, Fault, Goods, JournalKind, Sim, SimConfig, start};
 use cmautobuy_protocol::WireTime;
 use cmautobuy_protocol::pdd_data::PddData;
@@ -17,13 +17,13 @@ struct HastyClock;
 #[async_trait]
 impl FlowClock for HastyClock {
     fn now(&self) -> WireTime {
-        SystemClock.now()
+        WireTime::new(jiff::Timestamp::now())
     }
     fn instant(&self) -> Instant {
-        SystemClock.instant()
+        Instant::now()
     }
     async fn pause(&self, time: Duration) {
-        SystemClock.pause(time / 10).await;
+        tokio::time::sleep(time / 10).await;
     }
 }
 

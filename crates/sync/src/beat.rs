@@ -47,10 +47,10 @@ impl Sync {
                 return Next::Within(self.parts.timing.backoff.delay(failures, self.dice()));
             }
         };
-        if self.beat_failures.swap(0, Ordering::Relaxed) > 0 {
-            if let Err(error) = self.server_is_back(user).await {
-                return store_failed("heartbeat", &error);
-            }
+        if self.beat_failures.swap(0, Ordering::Relaxed) > 0
+            && let Err(error) = self.server_is_back(user).await
+        {
+            return store_failed("heartbeat", &error);
         }
         if !answer.cancel_requested_tasks.is_empty() {
             for task in &answer.cancel_requested_tasks {

@@ -1,5 +1,5 @@
 //! The stock `adb` client against the simulated phone, on a private adb server that is killed at
-//! the end. Skips with a message when `adb` is not on PATH.
+//! the end. `scripts/setup` installs `adb`.
 
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
@@ -13,14 +13,11 @@ struct Adb {
 }
 
 impl Adb {
-    /// A private server on a free port with its own key, or `None` without `adb`.
-    fn new() -> Option<Self> {
-        if Command::new("adb").arg("version").output().is_err() {
-            tell("skipped: `adb` is not on PATH");
-            return None;
-        }
+    /// A private server on a free port with its own key.
+    fn new() -> Self {
+        assert!(Command::new("adb").arg("version").output().is_ok(), "the stock adb is not on PATH: run ./scripts/setup");
         let port = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("a free port").port();
-        Some(Self { port, home: tempfile::tempdir().expect("a directory for the key") })
+        Self { port, home: tempfile::tempdir().expect("a directory for the key") }
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -68,11 +65,6 @@ impl Drop for Adb {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a skipped test has to say why")]
-fn tell(what: &str) {
-    eprintln!("{what}");
-}
-
 fn out(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -97,7 +89,7 @@ fn parses(xml: &[u8]) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stock_client_works() {
-    let Some(adb) = Adb::new() else { return };
+    let adb = Adb::new();
     let sim = phone(SimConfig::default()).await;
     assert!(adb.connect(&sim).starts_with("connected to"), "adb connects");
     let listed = out(&adb.run(&["devices", "-l"]));
@@ -141,7 +133,7 @@ async fn the_stock_client_works() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_travel_both_ways() {
-    let Some(adb) = Adb::new() else { return };
+    let adb = Adb::new();
     let sim = phone(SimConfig::default()).await;
     adb.connect(&sim);
     let bytes: Vec<u8> = (0..3_000_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
@@ -161,7 +153,7 @@ async fn files_travel_both_ways() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_run_beside_each_other() {
-    let Some(adb) = Adb::new() else { return };
+    let adb = Adb::new();
     let sim = phone(SimConfig::default()).await;
     adb.connect(&sim);
     let serial = sim.addr().to_string();
@@ -186,7 +178,7 @@ async fn commands_run_beside_each_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_are_asked_for_and_remembered() {
-    let Some(adb) = Adb::new() else { return };
+    let adb = Adb::new();
     let sim = phone(SimConfig { auth: Auth::AllowAny { ask: true }, ..SimConfig::default() }).await;
     adb.connect(&sim);
     adb.wait_for_state(&sim, "unauthorized");
@@ -211,7 +203,7 @@ async fn keys_are_asked_for_and_remembered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_phone_comes_back() {
-    let Some(adb) = Adb::new() else { return };
+    let adb = Adb::new();
     let sim = phone(SimConfig::default()).await;
     adb.connect(&sim);
     adb.wait_for_state(&sim, "device");

@@ -13,7 +13,7 @@ use cmautobuy_protocol::error::chain;
 use cmautobuy_protocol::ids::uuid_at;
 use cmautobuy_protocol::{AttemptId, DeviceId, InstanceId};
 use cmautobuy_store::{SealKey, Store};
-use cmautobuy_sync::wire::{FakeWire, HttpWire, Wire};
+use cmautobuy_sync::wire::{HttpWire, NoServer, Wire};
 use cmautobuy_sync::{Api, Nudges, PhoneReport, Sync, SyncParts, Timing};
 use cmautobuy_task::{Backoff, Clock, LeaseCell};
 use tokio::sync::watch;
@@ -90,8 +90,7 @@ async fn adb_key(store: &Store, clock: &dyn Clock) -> Result<Arc<AdbKey>, Proble
 
 pub(crate) fn wire(base_url: &str, timeout: Duration) -> Result<Arc<dyn Wire>, Problem> {
     if base_url.is_empty() {
-        // Nobody is logged in either, so nothing is ever sent through it.
-        return Ok(Arc::new(FakeWire::default()));
+        return Ok(Arc::new(NoServer));
     }
     HttpWire::new(base_url, timeout).map(|w| Arc::new(w) as Arc<dyn Wire>).map_err(|error| Kind::SettingInvalid.with(chain(&error)))
 }

@@ -72,7 +72,8 @@ impl Sync {
     /// The server answers again: nothing waits out the back-off of an outage that is over.
     async fn server_is_back(&self, user: UserId) -> Result<(), StoreError> {
         let (device, now) = (self.parts.device, self.parts.clock.now());
-        self.parts.store.write(move |tx| tx.outbox_hurry(user, device, now).map(drop)).await?;
+        let hurry = self.parts.store.write(move |tx| Ok((tx.outbox_hurry(user, device, now)?, tx.calls_hurry(now)?)));
+        hurry.await?;
         self.parts.nudges.drain.notify_one();
         self.parts.nudges.calls.notify_one();
         Ok(())

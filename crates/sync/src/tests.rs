@@ -456,3 +456,28 @@ async fn heartbeats_back_off_from_a_dead_server() {
     }
     assert!(longest > Duration::from_secs(2), "a fleet must not knock every second: {longest:?}");
 }
+
+#[tokio::test]
+async fn a_call_that_waited_out_an_outage_is_sent_at_once_too() {
+    let b = bench();
+    let task = b.claimed().await;
+    b.intend_start(task).await;
+    for _ in 0..8 {
+        b.wire.push_no_answer();
+        b.sync.calls_turn().await;
+        b.clock.pass(301_000);
+    }
+    b.wire.push_no_answer();
+    b.sync.calls_turn().await;
+    assert_eq!(b.sync.calls_turn().await, Next::Wait, "the next replay is minutes away");
+    b.wire.push_no_answer();
+    b.sync.beat_turn().await;
+    b.wire.push(
+        200,
+        &json!({ "server_time": b.clock.now(), "not_ready": [], "active_task_id": null, "ttl_ms": 120_000, "cancel_requested_tasks": [] }),
+    );
+    b.sync.beat_turn().await;
+    b.wire.push(200, &b.standing("RUNNING", 3, 90));
+    assert_eq!(b.sync.calls_turn().await, Next::Again, "a paused run must not wait minutes for a server that is there");
+    assert!(matches!(b.lease(), Some(LeaseState::Live { .. })), "and it runs");
+}

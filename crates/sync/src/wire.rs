@@ -104,6 +104,17 @@ impl Wire for HttpWire {
     }
 }
 
+/// For a client that was not told its server yet: every request fails with the reason.
+#[derive(Debug)]
+pub struct NoServer;
+
+#[async_trait]
+impl Wire for NoServer {
+    async fn send(&self, _request: WireRequest) -> Result<WireResponse, NoAnswer> {
+        Err(NoAnswer("no server address is set".into()))
+    }
+}
+
 /// Answers from a script and keeps what was asked. For tests.
 #[derive(Debug, Default)]
 pub struct FakeWire {

@@ -138,6 +138,16 @@ impl Reader<'_> {
 }
 
 impl Tx<'_> {
+    /// Lets every waiting call try now: the network or the login came back.
+    pub fn calls_hurry(&mut self, now: WireTime) -> Result<usize, StoreError> {
+        Ok(self
+            .conn
+            .prepare_cached(
+                "UPDATE server_calls SET next_retry_at = NULL, updated_at = ?1 WHERE state = 'open' AND next_retry_at IS NOT NULL",
+            )?
+            .execute(params![now.to_string()])?)
+    }
+
     /// No definite answer: the same call with the same key again at `at` (D5).
     ///
     /// # Errors

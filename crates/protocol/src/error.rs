@@ -105,6 +105,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 
 /// The caller's own task as the server sees it; carried by lifecycle 409s (D5) so the client needs no second call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OwnTask {
     pub status: ServerStatus,
     pub version: u64,
@@ -112,6 +113,7 @@ pub struct OwnTask {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorDetail {
     pub code: ErrorCode,
     pub message: String,
@@ -122,6 +124,7 @@ pub struct ErrorDetail {
 
 /// `{"error": {...}}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorBody {
     pub error: ErrorDetail,
 }

@@ -3,6 +3,7 @@
 //! This crate does no I/O and reads no clock. The wire crosses a deploy boundary, so messages are only ever extended with optional
 //! fields; golden JSON in `tests/golden/` is what both sides (and the UI tests) are held to.
 
+pub mod account;
 pub mod admin;
 pub mod auth;
 pub mod device;
@@ -12,6 +13,8 @@ pub mod ids;
 pub mod lifecycle;
 pub mod pdd_data;
 pub mod result;
+#[cfg(feature = "openapi")]
+mod schema;
 pub mod secret;
 mod time;
 

@@ -6,10 +6,12 @@ use serde_json::Value;
 use crate::goods::{BadGoods, GoodsId};
 use crate::{AttemptId, DeviceId, ExecutionId, RemoteTaskId, WireTime};
 
+// The text is a bare token, not a `literal`: utoipa passes over a `rename` it gets as a macro's literal and would document the variant's name.
 macro_rules! text_enum {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)+ }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:tt,)+ }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant,)+ }
 
         impl $name {
@@ -71,6 +73,7 @@ impl ServerStatus {
 ///
 /// A replay repeats identity (task, generation, execution); everything else is read now and a replay never extends a lease (D3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Standing {
     pub task_id: RemoteTaskId,
     pub status: ServerStatus,
@@ -84,12 +87,14 @@ pub struct Standing {
 
 /// `POST /tasks/claim-next`, with `X-Claim-Token` and `Idempotency-Key`. 204 means there is no task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ClaimRequest {
     pub device_id: DeviceId,
 }
 
 /// The task as the client needs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ClaimedTask {
     pub task_type: TaskType,
     pub execution_mode: ExecutionMode,
@@ -109,6 +114,7 @@ pub struct ClaimedTask {
 
 /// 200 of `claim-next`. `task` stays raw here: a client must be able to store it whatever it holds (D5.4).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ClaimAnswer {
     pub standing: Standing,
     pub task: Value,
@@ -225,33 +231,40 @@ impl ClaimedTask {
 
 /// `POST /tasks/{id}/start` (T-205 §7). The attempt is made with the intent and sent in it (D3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct StartRequest {
     pub claim_generation: u64,
     pub expected_version: u64,
     pub attempt_id: AttemptId,
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempt_no: u32,
 }
 
 /// `POST /tasks/{id}/heartbeat` (T-205 §8).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunHeartbeat {
     pub claim_generation: u64,
     pub execution_id: ExecutionId,
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 64))]
     pub step: String,
 }
 
 /// `POST /tasks/{id}/resume` (D4).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ResumeRequest {
     pub claim_generation: u64,
     pub execution_id: ExecutionId,
     pub reason: ResumeReason,
     pub attempt_id: AttemptId,
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempt_no: u32,
 }
 
 /// `POST /tasks/{id}/release` (T-205 §9).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReleaseRequest {
     pub claim_generation: u64,
     pub expected_version: u64,
@@ -259,6 +272,7 @@ pub struct ReleaseRequest {
 
 /// `POST /tasks/{id}/cancel-ack` (T-205 §10; needs identity, not a live lease: D4).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CancelAckRequest {
     pub claim_generation: u64,
     pub execution_id: ExecutionId,

@@ -16,6 +16,7 @@ pub const MAX_SKUS: usize = 5_000;
 type Extra = Map<String, Value>;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PddData {
     pub schema_version: u32,
     pub goods: Goods,
@@ -30,66 +31,80 @@ pub struct PddData {
     #[serde(default)]
     pub artifacts: Vec<ArtifactRef>,
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub extra: Extra,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Goods {
     pub goods_id: String,
     pub url: String,
     pub title: String,
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub extra: Extra,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Shop {
     /// `None` when the page did not show it.
     pub name: Option<String>,
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub extra: Extra,
 }
 
 /// `None` where the page did not show the figure: unknown is not zero.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Metrics {
     pub sales: Option<Metric>,
     pub reviews: Option<Metric>,
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub extra: Extra,
 }
 
 /// A count as shown: `已拼1.2万+` is value 12000, approximate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Metric {
     pub value: u64,
     pub raw: String,
     pub approximate: bool,
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub extra: Extra,
 }
 
 /// A choice such as colour; `key` is `color`, `size` or `option_N`, `name` is what the page calls it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Dimension {
     pub key: String,
     pub name: String,
     pub values: Vec<DimensionValue>,
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub extra: Extra,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DimensionValue {
     pub text: String,
     /// From how the chip is shown, not from a tried combination (03 §8.1).
     pub available: bool,
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub extra: Extra,
 }
 
 /// One combination. Price is what was seen with the options in `price_observed_at` really selected, in fen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Sku {
     pub options: BTreeMap<String, String>,
     pub price_cent: Option<u64>,
@@ -100,11 +115,13 @@ pub struct Sku {
     pub available: bool,
     pub raw_price: Option<String>,
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub extra: Extra,
 }
 
 /// Which selection a price belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PriceGranularity {
     /// One price per value of the first priced dimension: the colour, or without one the first dimension (03 §8.1).
@@ -112,27 +129,32 @@ pub enum PriceGranularity {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Source {
     pub client_id: String,
     pub device_address: String,
     pub pdd_package: String,
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub extra: Extra,
 }
 
 /// Names a file the run left (D12); the file itself stays on the client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ArtifactRef {
     pub kind: String,
     pub path: String,
     pub sha256: String,
     pub size_bytes: u64,
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub extra: Extra,
 }
 
 /// 03 §8.2.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Purchase {
     pub mode: crate::ExecutionMode,
     pub requested: Requested,
@@ -147,25 +169,30 @@ pub struct Purchase {
     pub ordered_at_raw: Option<String>,
     pub match_status: String,
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub extra: Extra,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Requested {
     pub options: BTreeMap<String, String>,
     pub quantity: u32,
     pub max_price_cent: Option<u64>,
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub extra: Extra,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Confirmed {
     pub options: BTreeMap<String, String>,
     pub quantity: u32,
     pub unit_price_cent: u64,
     pub total_price_cent: u64,
     #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub extra: Extra,
 }
 

@@ -34,6 +34,7 @@ pub fn result_key(task: RemoteTaskId, attempt: AttemptId, event: EventType) -> I
 
 /// What went wrong, for `task_failure`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Failure {
     /// Stable code such as `GOODS_REMOVED`, `CAPTCHA`, `DEVICE_GONE`.
     pub code: String,
@@ -42,6 +43,7 @@ pub struct Failure {
 
 /// Body of `POST /tasks/{id}/results`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ResultBody {
     pub schema_version: u32,
     pub event_type: EventType,
@@ -50,6 +52,7 @@ pub struct ResultBody {
     /// `None` for a result from CLAIMED (bad task data, D3).
     pub execution_id: Option<ExecutionId>,
     pub attempt_id: AttemptId,
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempt_no: u32,
     pub pdd_data: Option<PddData>,
     pub failure: Option<Failure>,
@@ -122,6 +125,7 @@ impl ResultBody {
 
 /// Answer to a result: accepted by identity, whatever the lease (D3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ResultAnswer {
     pub accepted: bool,
     /// The same bytes were already here; this is the first answer again.

@@ -12,8 +12,13 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::PathBuf;
 
+use cmautobuy_protocol::account::{
+    AuditEntry, AuditPage, ChangeDevice, ChangeUser, Device, DevicePage, DeviceSeen, Me, Permission, SetPassword, User, UserKind, UserPage,
+    WarehouseGrant,
+};
 use cmautobuy_protocol::admin::{
-    AuthorizeDevice, CreateTask, CreateUser, TaskDetail, TaskEvent, TaskExecution, TaskPage, TaskResult, TaskSummary, UserCreated,
+    AuthorizeDevice, CreateTask, CreateUser, ImportReport, ImportRow, ReferenceImage, RowOutcome, TaskDetail, TaskEvent, TaskExecution,
+    TaskPage, TaskResult, TaskSummary, UserCreated,
 };
 use cmautobuy_protocol::auth::{LoginRequest, RefreshRequest, Role, Session};
 use cmautobuy_protocol::device::{DeviceHeartbeat, DeviceHeartbeatAnswer, NotReady};
@@ -116,6 +121,8 @@ goldens! {
         user_id: p("018f3c2a-0000-7000-8000-00000000b001"),
         user_name: "buyer-1".to_owned(),
         roles: vec![Role::Buyer, Role::Reviewer],
+        kind: UserKind::Platform,
+        permissions: vec![Permission::AnalyticsList],
         server_id: p("018f3c2a-0000-7000-8000-00000000c001"),
         server_time: at("08:00:00.001"),
     };
@@ -169,7 +176,7 @@ goldens! {
         quantity: Some(2),
         priority: 10,
         external_ref: Some("PO-2026-000123".to_owned()),
-        reference_image: Some("/api/v1/tasks/018f3c2a-0000-7000-8000-0000000000a1/reference-image".to_owned()),
+        reference_image: Some("/api/v1/tasks/018f3c2a-0000-7000-8000-0000000000a1/reference-image?claim_generation=3".to_owned()),
         ..claimed_collect()
     };
     claim_answer: ClaimAnswer {
@@ -291,10 +298,68 @@ goldens! {
     task_page: TaskPage { tasks: vec![summary()], next: Some("cursor-sample".to_owned()) };
     task_page_last: TaskPage { tasks: vec![], next: None };
     task_detail: detail();
+    reference_image: an_image();
+    import_report: ImportReport {
+        dry_run: false,
+        repeated: false,
+        created: 0,
+        exists: 1,
+        refused: 1,
+        unknown_columns: vec!["memo".to_owned()],
+        rows: vec![
+            ImportRow {
+                row: 2,
+                outcome: RowOutcome::Exists,
+                task_id: Some(task_id()),
+                external_ref: Some("order 7".to_owned()),
+                column: None,
+                message: None,
+            },
+            ImportRow {
+                row: 3,
+                outcome: RowOutcome::Refused,
+                task_id: None,
+                external_ref: None,
+                column: Some("price".to_owned()),
+                message: Some("`1,2` is no amount in yuan such as 12.90".to_owned()),
+            },
+        ],
+    };
     create_user: CreateUser {
         user_name: "buyer-1".to_owned(),
         password: Password::new("correct horse"),
         roles: vec![Role::Buyer],
+        kind: UserKind::Platform,
+        permissions: vec![Permission::AnalyticsList, Permission::AnalyticsSync],
+    };
+    user: a_user();
+    user_page: UserPage { users: vec![a_user()], next: None };
+    change_user: ChangeUser { kind: Some(UserKind::Customer), roles: Some(vec![Role::Buyer]), permissions: Some(vec![]), grants: Some(vec![]), disabled: Some(true) };
+    change_user_nothing: ChangeUser::default();
+    set_password: SetPassword { password: Password::new("correct horse") };
+    device: a_device();
+    device_page: DevicePage { devices: vec![a_device()], next: Some("cursor-sample".to_owned()) };
+    change_device: ChangeDevice { name: Some("desk 2".to_owned()), user_id: None, disabled: Some(false) };
+    audit_page: AuditPage {
+        entries: vec![AuditEntry {
+            entry_id: p("018f3c2a-0000-7000-8000-00000000f001"),
+            at: at("08:00:00.001"),
+            actor: "console".to_owned(),
+            action: "USER_CREATED".to_owned(),
+            target: "user:018f3c2a-0000-7000-8000-00000000b001".to_owned(),
+            detail: None,
+        }],
+        next: None,
+    };
+    me: Me {
+        user_id: p("018f3c2a-0000-7000-8000-00000000b001"),
+        user_name: "buyer-1".to_owned(),
+        kind: UserKind::Platform,
+        roles: vec![Role::Buyer],
+        permissions: vec![Permission::AnalyticsList],
+        grants: vec![WarehouseGrant { account: "A1".to_owned(), warehouse: "NJ".to_owned() }],
+        device_id: None,
+        access_expires_at: at("09:00:00.000"),
     };
     user_created: UserCreated { user_id: p("018f3c2a-0000-7000-8000-00000000b001") };
     authorize_device: AuthorizeDevice {
@@ -368,6 +433,43 @@ fn bought_dry() -> PddData {
     PddData { purchase: Some(purchase), ..towel() }
 }
 
+fn a_user() -> User {
+    User {
+        user_id: p("018f3c2a-0000-7000-8000-00000000b001"),
+        user_name: "buyer-1".to_owned(),
+        kind: UserKind::Platform,
+        roles: vec![Role::Buyer, Role::Reviewer],
+        permissions: vec![Permission::AnalyticsList],
+        grants: vec![WarehouseGrant { account: "A1".to_owned(), warehouse: "NJ".to_owned() }],
+        disabled: false,
+        created_at: at("08:00:00.000"),
+    }
+}
+
+fn a_device() -> Device {
+    Device {
+        device_id: p("018f3c2a-0000-7000-8000-00000000d001"),
+        name: "desk 1".to_owned(),
+        user_id: p("018f3c2a-0000-7000-8000-00000000b001"),
+        user_name: "buyer-1".to_owned(),
+        disabled: false,
+        created_at: at("08:00:00.000"),
+        seen: Some(DeviceSeen {
+            at: at("08:00:00.001"),
+            live: true,
+            instance_id: p("018f3c2a-0000-7000-8000-00000000e001"),
+            app_version: "0.1.0".to_owned(),
+            phone_serial: Some("SERIAL".to_owned()),
+            android_version: Some("14".to_owned()),
+            pdd_version: None,
+            accessibility_connected: true,
+            pdd_installed: true,
+        }),
+        held_task: None,
+        in_use: None,
+    }
+}
+
 fn summary() -> TaskSummary {
     TaskSummary {
         task_id: task_id(),
@@ -387,8 +489,21 @@ fn summary() -> TaskSummary {
         user_id: Some(p("018f3c2a-0000-7000-8000-00000000b001")),
         lease_expires_at: None,
         latest_outcome: Some(Disposition::Succeeded),
+        order_may_exist: false,
+        held: false,
         created_at: at("07:59:00.000"),
         updated_at: at("08:00:42.100"),
+    }
+}
+
+fn an_image() -> ReferenceImage {
+    ReferenceImage {
+        sha256: "a".repeat(64),
+        bytes: 1234,
+        width: 800,
+        height: 600,
+        uploaded_by: "console".to_owned(),
+        uploaded_at: at("07:59:30.000"),
     }
 }
 
@@ -396,6 +511,9 @@ fn detail() -> TaskDetail {
     let body = serde_json::to_value(failed(Disposition::Failed, "GOODS_REMOVED", "gone")).expect("a result serialises");
     TaskDetail {
         task: summary(),
+        asked: Some(CreateTask::collect(towel().goods.url)),
+        created_by: Some("console".to_owned()),
+        reference_image: Some(an_image()),
         events: vec![TaskEvent {
             kind: "TASK_CLAIMED".to_owned(),
             actor: "user:018f3c2a-0000-7000-8000-00000000b001".to_owned(),

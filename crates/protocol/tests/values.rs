@@ -2,6 +2,7 @@
 
 mod samples;
 
+use cmautobuy_protocol::account::UserKind;
 use cmautobuy_protocol::admin::CreateUser;
 use cmautobuy_protocol::auth::{LoginRequest, RefreshRequest, Session};
 use cmautobuy_protocol::goods::{BadGoods, GoodsId};
@@ -65,6 +66,8 @@ fn secrets_do_not_show_in_debug() {
         user_id: p("018f3c2a-0000-7000-8000-00000000b001"),
         user_name: "u".to_owned(),
         roles: vec![],
+        kind: UserKind::Platform,
+        permissions: vec![],
         server_id: p("018f3c2a-0000-7000-8000-00000000c001"),
         server_time: at("08:00:00.000"),
     };
@@ -72,7 +75,7 @@ fn secrets_do_not_show_in_debug() {
         ("login", format!("{login:?} {login:#?}")),
         ("session", format!("{session:?} {session:#?}")),
         ("refresh", format!("{:?}", RefreshRequest { refresh_token: RefreshToken::new(secret) })),
-        ("create user", format!("{:?}", CreateUser { user_name: "u".to_owned(), password: Password::new(secret), roles: vec![] })),
+        ("create user", format!("{:?}", CreateUser::new("u", Password::new(secret), vec![]))),
         ("claim token", format!("{token:?} {token:#?}")),
     ];
     for (name, shown) in rows {

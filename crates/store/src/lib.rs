@@ -21,6 +21,7 @@ pub use store::{Reader, Store, Tx};
 pub use table::artifact::{ArtifactRow, NewArtifact};
 pub use table::identity::{BindServer, Identity};
 pub use table::outbox::{OutboxCounts, OutboxListRow, OutboxRow};
+pub use table::remembered_phone::{PhoneSeen, RememberedPhone};
 pub use table::run::RunRow;
 pub use table::server_call::{CallRecord, CallRow};
 pub use table::task::{ClaimRef, Page, TaskFilter, TaskRow, TaskSummaryRow};

@@ -10,12 +10,12 @@ use crate::StoreError;
 use crate::table::identity;
 
 /// The `PRAGMA user_version` this program writes.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 
 /// Above the number of different statements one connection meets, so that none is prepared twice.
 const STATEMENTS: usize = 128;
 
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_initial.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_initial.sql"), include_str!("../migrations/0002_remembered_phones.sql")];
 
 fn migrations() -> Migrations<'static> {
     Migrations::new(MIGRATIONS.iter().map(|sql| M::up(sql)).collect())

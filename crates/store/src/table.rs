@@ -4,6 +4,7 @@ pub(crate) mod artifact;
 pub(crate) mod claim_attempt;
 pub(crate) mod identity;
 pub(crate) mod outbox;
+pub(crate) mod remembered_phone;
 pub(crate) mod run;
 pub(crate) mod secret;
 pub(crate) mod server_call;

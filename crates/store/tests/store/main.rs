@@ -7,6 +7,7 @@ mod crash;
 mod list;
 mod open;
 mod outbox;
+mod phone;
 mod schema;
 mod settle;
 mod support;

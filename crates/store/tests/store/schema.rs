@@ -112,6 +112,7 @@ async fn additions_are_there_and_nothing_else() {
     table identity
     table outbox_events
     table pdd_tasks
+    table remembered_phones
     table run_artifacts
     table sealed_secrets
     table server_calls

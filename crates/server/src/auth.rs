@@ -3,22 +3,28 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use cmautobuy_protocol::account::Me;
 use cmautobuy_protocol::auth::{LoginRequest, RefreshRequest, Role, Session};
 use cmautobuy_protocol::secret::sha256_hex;
 use cmautobuy_protocol::{AccessToken, DeviceId, ErrorCode, RefreshToken, UserId};
 use uuid::Uuid;
 
+use crate::admin::MAX_NAME_CHARS;
 use crate::config::ms;
 use crate::house::{Call, House};
 use crate::refusal::{CallError, Refusal};
-use crate::secret::{password_fits, random_token};
+use crate::secret::{hash_password, is_outdated, password_fits, random_token};
 use crate::store::access_token::{TokenOwner, access_token_delete_expired, access_token_insert, access_token_owner};
 use crate::store::device::{device_forget_instance, device_get};
 use crate::store::refresh_token::{refresh_token_delete_expired, refresh_token_get, refresh_token_insert, refresh_token_retire};
 use crate::store::session::{session_delete, session_insert};
-use crate::store::user::{UserRow, user_by_id, user_by_name};
+use crate::store::user::{UserRow, user_by_id, user_by_name, user_grants, user_permissions, user_set_password};
 
 pub(crate) async fn login(house: &Arc<House>, request: LoginRequest, peer: Option<IpAddr>) -> Result<Session, CallError> {
+    // No user has such a name, and the limit's memory must not be filled with them.
+    if request.user_name.chars().count() > MAX_NAME_CHARS {
+        return Err(Refusal::malformed(format!("user_name must be at most {MAX_NAME_CHARS} characters")).into());
+    }
     if !house.logins.may_try(&request.user_name, peer, house.now()) {
         return Err(Refusal::new(ErrorCode::RateLimited, "too many logins for this name; wait a minute and try again").into());
     }
@@ -33,8 +39,13 @@ pub(crate) async fn login(house: &Arc<House>, request: LoginRequest, peer: Optio
     let Some(user) = house.hashing(check).await? else {
         return Err(Refusal::new(ErrorCode::LoginRefused, "user name and password do not match").into());
     };
+    if is_outdated(&user.password) {
+        let (user_id, password) = (user.user_id, request.password.clone());
+        let renewed = house.hashing(move |_| Ok(hash_password(&password)?)).await?;
+        house.commit(move |call| Ok(user_set_password(call.tx, user_id, &renewed)?)).await?;
+    }
     house.logins.forgive(&request.user_name, peer);
-    let session = house.blocking(move |house| house.write(|call| open_session(call, &user, request.device_id))).await?;
+    let session = house.commit(move |call| open_session(call, &user, request.device_id)).await?;
     tracing::info!(user_id = %session.user_id, device_id = request.device_id.map(tracing::field::display), "logged in");
     Ok(session)
 }
@@ -68,6 +79,8 @@ fn give_tokens(call: Call<'_>, session: Uuid, user: &UserRow, predecessor: Optio
         user_id: user.user_id,
         user_name: user.user_name.clone(),
         roles: user.roles.clone(),
+        kind: user.kind,
+        permissions: user_permissions(call.tx, user.user_id)?,
         server_id: call.house.server_id,
         server_time: call.now,
     })
@@ -93,6 +106,22 @@ pub(crate) fn logout(call: Call<'_>, owner: &TokenOwner) -> Result<(), CallError
         device_forget_instance(call.tx, device)?;
     }
     Ok(())
+}
+
+/// Who the caller is and what it may do (R26).
+pub(crate) fn me(call: Call<'_>, owner: &TokenOwner) -> Result<Me, CallError> {
+    let gone = || Refusal::new(ErrorCode::Unauthenticated, "this login has ended; log in again");
+    let user = user_by_id(call.tx, owner.user_id)?.ok_or_else(gone)?;
+    Ok(Me {
+        permissions: user_permissions(call.tx, user.user_id)?,
+        grants: user_grants(call.tx, user.user_id)?,
+        user_id: user.user_id,
+        user_name: user.user_name,
+        kind: user.kind,
+        roles: user.roles,
+        device_id: owner.device_id,
+        access_expires_at: owner.expires_at,
+    })
 }
 
 /// Whose access token this is.

@@ -48,6 +48,20 @@ impl Clock for TestClock {
     }
 }
 
+/// How long something took, on the machine's monotonic clock; for figures only, never for a decision.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stopwatch(std::time::Instant);
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    pub(crate) fn elapsed(self) -> std::time::Duration {
+        self.0.elapsed()
+    }
+}
+
 /// Makes UUIDv7 ids of a given time; ids of one millisecond are still in order, so that "oldest first, smallest id" is creation order.
 #[derive(Debug, Default)]
 pub(crate) struct Ids(Mutex<ContextV7>);

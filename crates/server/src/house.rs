@@ -1,14 +1,19 @@
 //! What every call shares: settings, clock, store, login limits. It decides nothing; it opens transactions and hands out the time.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use cmautobuy_protocol::secret::sha256_hex;
 use cmautobuy_protocol::{Password, ServerId, WireTime};
 use tokio::sync::Semaphore;
 
 use crate::clock::{Clock, Ids};
-use crate::config::Config;
+use crate::config::{Config, ms};
 use crate::login_limit::LoginLimit;
+use crate::ops::InUse;
+use crate::ops::metrics::Metrics;
 use crate::refusal::CallError;
+use crate::store::figures::{Figures, figures};
 use crate::store::{self, POOL, Store, StoreError, Tx};
 use crate::{ServerError, secret};
 
@@ -22,9 +27,13 @@ pub(crate) struct House {
     pub(crate) config: Config,
     pub(crate) server_id: ServerId,
     pub(crate) logins: LoginLimit,
+    pub(crate) metrics: Metrics,
+    /// Hash of the token that reads `/metrics`.
+    pub(crate) metrics_token_sha256: Option<String>,
+    _in_use: InUse,
     clock: Arc<dyn Clock>,
     ids: Ids,
-    store: Store,
+    store: Arc<Store>,
     calls: Arc<Semaphore>,
     hashes: Arc<Semaphore>,
 }
@@ -38,6 +47,11 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// How things stand now.
+    pub(crate) fn figures(&self) -> Result<Figures, StoreError> {
+        figures(self.tx, self.now, self.now.plus_ms(-ms(self.house.config.heartbeat_ttl)))
+    }
+
     pub(crate) fn new_id(&self) -> uuid::Uuid {
         self.house.ids.next(self.now)
     }
@@ -47,6 +61,9 @@ impl House {
     /// Opens the database; the password is that of the first administrator, made when there was no user at all.
     pub(crate) fn open(config: Config, clock: Arc<dyn Clock>) -> Result<(Self, Option<Password>), ServerError> {
         config.validate()?;
+        let in_use = InUse::shared(&config.data_dir).map_err(|source| ServerError::Folder { path: config.data_dir.clone(), source })?;
+        let in_use = in_use.ok_or_else(|| ServerError::BeingRestored { folder: config.data_dir.clone() })?;
+        let metrics_token_sha256 = config.metrics_token()?.map(|token| sha256_hex(token.reveal().as_bytes()));
         secret::warm_up();
         let ids = Ids::default();
         let first = |store: &Store| first_start(store, &*clock, &ids);
@@ -55,9 +72,12 @@ impl House {
             config,
             server_id,
             logins: LoginLimit::default(),
+            metrics: Metrics::default(),
+            metrics_token_sha256,
+            _in_use: in_use,
             clock,
             ids,
-            store,
+            store: Arc::new(store),
             calls: Arc::new(Semaphore::new(POOL)),
             hashes: Arc::new(Semaphore::new(HASHES)),
         };
@@ -68,12 +88,36 @@ impl House {
         self.clock.now()
     }
 
+    /// One state of the whole database into a file that must not exist. Blocks.
+    pub(crate) fn copy_database(&self, path: &Path) -> Result<(), StoreError> {
+        self.store.copy_to(path)
+    }
+
+    pub(crate) fn database_bytes(&self) -> u64 {
+        self.store.bytes()
+    }
+
     /// A new id outside any transaction, such as a request's.
     pub(crate) fn new_id(&self) -> uuid::Uuid {
         self.ids.next(self.now())
     }
 
-    /// One immediate transaction. Blocks.
+    /// One call that writes: whole or not at all, on the disk when it is answered. Calls that wait at the same time share one transaction.
+    pub(crate) async fn commit<T: Send + 'static>(
+        self: &Arc<Self>,
+        call: impl FnOnce(Call<'_>) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, CallError> {
+        let (house, span) = (Arc::clone(self), tracing::Span::current());
+        let work = move |tx: &Tx<'_>| span.in_scope(|| call(Call { tx, house: &house, now: house.now() }));
+        let (answer, lead) = self.store.queue(work)?;
+        if let Some(lead) = lead {
+            // Not awaited: it answers this call and others, also when this caller goes away.
+            tokio::task::spawn_blocking(|| lead.run());
+        }
+        answer.await.unwrap_or_else(|_| Err(StoreError::Stopping.into()))
+    }
+
+    /// One immediate transaction of its own. Blocks.
     pub(crate) fn write<T>(&self, call: impl FnOnce(Call<'_>) -> Result<T, CallError>) -> Result<T, CallError> {
         self.store.write(|tx| call(Call { tx, house: self, now: self.now() }))
     }
@@ -136,10 +180,12 @@ fn first_start(store: &Store, clock: &dyn Clock, ids: &Ids) -> Result<(ServerId,
             user_id: cmautobuy_protocol::UserId::from_uuid(ids.next(now)),
             user_name: FIRST_ADMIN.to_owned(),
             password: hash,
+            kind: cmautobuy_protocol::account::UserKind::Platform,
             roles: vec![cmautobuy_protocol::auth::Role::Admin],
             disabled: false,
+            created_at: now,
         };
-        store::user::user_insert(tx, &user, now)?;
+        store::user::user_insert(tx, &user)?;
         Ok((server_id, Some(password)))
     })
 }

@@ -11,6 +11,7 @@ mod house;
 mod http;
 mod life;
 mod login_limit;
+mod ops;
 mod refusal;
 mod secret;
 mod store;
@@ -18,16 +19,23 @@ mod work;
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use cmautobuy_protocol::{Password, ServerId};
 use tokio::net::TcpListener;
 
-pub use admin::{Admin, CloseTask, DEFAULT_PAGE, MAX_PAGE};
+pub use admin::{
+    Admin, CloseTask, DEFAULT_PAGE, MAX_IMAGE_BYTES, MAX_LIST_BYTES, MAX_PAGE, ReleaseHold, TaskQuery, UserQuery, list_template,
+};
 pub use clock::{Clock, SystemClock, TestClock};
-pub use config::{Config, ConfigError};
+pub use config::{Config, ConfigError, TlsFiles};
+pub use ops::backup::{Backup, BackupError};
+pub use ops::doctor::{Check, Verdict};
+pub use ops::prune::Pruned;
+pub use ops::restore::{RestoreError, Restored};
+pub use ops::tls::TlsError;
 pub use refusal::{CallError, Refusal};
 pub use secret::PasswordError;
 pub use store::StoreError;
@@ -37,8 +45,6 @@ use work::Actor;
 
 /// The user name of the administrator made at first start.
 pub const FIRST_ADMIN: &str = house::FIRST_ADMIN;
-/// How long answers under way may take once the server was told to stop.
-const DRAIN: Duration = Duration::from_secs(10);
 
 /// Why the server could not be opened or served.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +57,21 @@ pub enum ServerError {
     Password(#[from] PasswordError),
     #[error("serve on the network")]
     Network(#[source] std::io::Error),
+    #[error("use the data folder {}", path.display())]
+    Folder {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("a restore is under way in {}; wait for it to end", folder.display())]
+    BeingRestored { folder: PathBuf },
+    #[error(
+        "{address} can be reached from other computers and there is no TLS: set tls_certificate and tls_key, listen on 127.0.0.1, \
+         or set allow_plain_http when a TLS proxy stands in front"
+    )]
+    PlainHttp { address: SocketAddr },
+    #[error("use the certificate")]
+    Tls(#[from] TlsError),
 }
 
 /// One open server: its database, its routes, its administrator's calls. Two on one database file are safe.
@@ -90,28 +111,49 @@ impl Server {
         Admin::new(&self.house, Actor::Console)
     }
 
-    /// Answers on `listener` until `shutdown` ends, then lets calls under way finish for at most 10 s.
+    /// Whether [`Self::serve`] would serve on this address, for a program that says so before it does.
     ///
     /// # Errors
-    /// [`ServerError::Network`] when the listener fails.
+    /// [`ServerError::PlainHttp`], [`ServerError::Tls`].
+    pub fn may_serve(&self, address: SocketAddr) -> Result<(), ServerError> {
+        ops::serve::way(&self.house.config, address).map(|_| ())
+    }
+
+    /// Answers on `listener` until `shutdown` ends, then lets calls under way finish for at most 10 s. With TLS when the settings say so; plain
+    /// HTTP beyond this computer only when they allow it.
+    ///
+    /// # Errors
+    /// [`ServerError::Network`] when the listener fails, [`ServerError::PlainHttp`], [`ServerError::Tls`].
     pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()> + Send + 'static) -> Result<(), ServerError> {
-        let stop = tokio_util::sync::CancellationToken::new();
-        let service = self.router().into_make_service_with_connect_info::<SocketAddr>();
-        let stopped = stop.clone();
-        let on_stop = async move {
-            shutdown.await;
-            stopped.cancel();
-        };
-        let late = async {
-            stop.cancelled().await;
-            tokio::time::sleep(DRAIN).await;
-        };
-        tokio::select! {
-            served = axum::serve(listener, service).with_graceful_shutdown(on_stop).into_future() => served.map_err(ServerError::Network),
-            () = late => {
-                tracing::warn!("calls were still under way when the server stopped");
-                Ok(())
-            }
-        }
+        ops::serve::serve(self.house, listener, shutdown).await
+    }
+
+    /// Copies the database to a new file while servers work, and reads the copy back. Blocks.
+    ///
+    /// # Errors
+    /// [`BackupError`]; the target is then not there.
+    pub fn backup(&self, to: &Path) -> Result<Backup, BackupError> {
+        ops::backup::backup(&self.house, to)
+    }
+
+    /// Puts a backup in the database's place and holds what was under way (D7, ADR 0006). No server may be open on the folder. Blocks.
+    ///
+    /// # Errors
+    /// [`RestoreError`]; the database is then as it was.
+    pub fn restore(config: Config, clock: Arc<dyn Clock>, from: &Path) -> Result<Restored, RestoreError> {
+        ops::restore::restore(config, clock, from)
+    }
+
+    /// Forgets keys and logins nobody can use any more; a serving server does so every hour. Blocks.
+    ///
+    /// # Errors
+    /// When the database fails; what was forgotten by then stays forgotten.
+    pub fn prune(&self) -> Result<Pruned, CallError> {
+        ops::prune::prune(&self.house)
+    }
+
+    /// Looks at everything a server with these settings stands on. Changes nothing. Blocks; reads the whole database.
+    pub fn doctor(config: &Config, clock: &dyn Clock) -> Vec<Check> {
+        ops::doctor::doctor(config, clock)
     }
 }

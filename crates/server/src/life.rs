@@ -23,6 +23,10 @@ pub(crate) enum LifeEvent {
     Settle(Disposition),
     /// D4 close.
     AdminClose,
+    /// The database was put back to an earlier state: a claim is taken back, what was started stays (D7).
+    Restore,
+    /// An administrator looked at what a restore held (D7).
+    ReleaseHold,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +51,9 @@ pub(crate) fn next(status: ServerStatus, event: LifeEvent) -> Result<ServerStatu
         (Running | WaitingConfirmation, LifeEvent::CancelAck) => Ok(Canceled),
         (Running | WaitingConfirmation, LifeEvent::AdminClose) => Ok(Failed),
         (Succeeded | Failed | Canceled, LifeEvent::Recollect) => Ok(status),
+        (Pending | Claimed, LifeEvent::Restore) => Ok(Pending),
+        (Running | WaitingConfirmation, LifeEvent::Restore) => Ok(status),
+        (Pending | Running | WaitingConfirmation, LifeEvent::ReleaseHold) => Ok(status),
         (Claimed | Running | WaitingConfirmation, LifeEvent::Settle(disposition)) => Ok(match disposition {
             Disposition::Succeeded => Succeeded,
             Disposition::Failed => Failed,
@@ -64,7 +71,15 @@ pub(crate) fn next(status: ServerStatus, event: LifeEvent) -> Result<ServerStatu
             | LifeEvent::Settle(_)
             | LifeEvent::AdminClose,
         ) => illegal,
-        (Claimed, LifeEvent::Claim | LifeEvent::Resume | LifeEvent::Recollect | LifeEvent::CancelAck | LifeEvent::AdminClose) => illegal,
+        (
+            Claimed,
+            LifeEvent::Claim
+            | LifeEvent::Resume
+            | LifeEvent::Recollect
+            | LifeEvent::CancelAck
+            | LifeEvent::AdminClose
+            | LifeEvent::ReleaseHold,
+        ) => illegal,
         (
             Running | WaitingConfirmation,
             LifeEvent::Claim | LifeEvent::ClaimExpired | LifeEvent::Start | LifeEvent::Recollect | LifeEvent::Release,
@@ -79,7 +94,9 @@ pub(crate) fn next(status: ServerStatus, event: LifeEvent) -> Result<ServerStatu
             | LifeEvent::Cancel
             | LifeEvent::CancelAck
             | LifeEvent::Settle(_)
-            | LifeEvent::AdminClose,
+            | LifeEvent::AdminClose
+            | LifeEvent::Restore
+            | LifeEvent::ReleaseHold,
         ) => illegal,
     }
 }
@@ -89,7 +106,7 @@ mod tests {
     use super::*;
 
     /// Rows are events, columns `P C R W S F X`: the status after, `.` for illegal.
-    const TABLE: [(LifeEvent, &str); 13] = [
+    const TABLE: [(LifeEvent, &str); 15] = [
         (LifeEvent::Claim, "C......"),
         (LifeEvent::ClaimExpired, ".P....."),
         (LifeEvent::Start, ".R....."),
@@ -103,6 +120,8 @@ mod tests {
         (LifeEvent::Settle(Disposition::Cancelled), ".XXX..."),
         (LifeEvent::Settle(Disposition::ManualReview), ".WWW..."),
         (LifeEvent::AdminClose, "..FF..."),
+        (LifeEvent::Restore, "PPRW..."),
+        (LifeEvent::ReleaseHold, "P.RW..."),
     ];
 
     fn letter(status: ServerStatus) -> char {

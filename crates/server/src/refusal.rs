@@ -29,6 +29,10 @@ impl Refusal {
         Self::new(ErrorCode::Malformed, message)
     }
 
+    pub(crate) fn unknown_cursor() -> Self {
+        Self::malformed("unknown cursor; start from the first page")
+    }
+
     /// One text for "unknown" and "not yours", so that it cannot be told which (D3).
     pub(crate) fn not_found() -> Self {
         Self::new(ErrorCode::NotFound, "no such task was given to this user and device")
@@ -94,4 +98,10 @@ impl CallError {
             }
         }
     }
+}
+
+/// The messages are objects, and serde would take a list of their values in order as well.
+pub(crate) fn must_be_object(bytes: &[u8]) -> Result<(), Refusal> {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first.is_none_or(|byte| *byte == b'{') { Ok(()) } else { Err(Refusal::malformed("the body must be a JSON object: {\"...\": ...}")) }
 }

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use argon2::{Argon2, Params};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use cmautobuy_protocol::Password;
+use subtle::ConstantTimeEq;
 
 /// Why a password could not be hashed or a stored hash not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +60,18 @@ pub(crate) fn password_fits(stored: Option<&StoredPassword>, given: &Password) -
     Ok(fits && stored.is_some())
 }
 
+/// Whether two hashes of secrets are equal, in a time that does not tell how much of them is.
+pub(crate) fn same(a: &str, b: &str) -> bool {
+    a.as_bytes().ct_eq(b.as_bytes()).into()
+}
+
+/// Whether a stored password was hashed with other parameters than today's, so that the next login should hash it anew.
+pub(crate) fn is_outdated(stored: &StoredPassword) -> bool {
+    let costs = |params: &Params| (params.m_cost(), params.t_cost(), params.p_cost());
+    let parsed = PasswordHash::new(&stored.0).ok().and_then(|hash| Params::try_from(&hash).ok());
+    parsed.is_none_or(|params| costs(&params) != costs(Argon2::default().params()))
+}
+
 /// 256 random bits as 43 characters of unpadded base64url.
 pub(crate) fn random_token() -> String {
     URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
@@ -83,6 +96,17 @@ mod tests {
             let answer = password_fits(hash, &Password::new(given)).expect("verifying must not fail");
             assert_eq!(answer, fits, "row `{name}`");
         }
+    }
+
+    #[test]
+    fn a_hash_of_other_parameters_is_outdated() {
+        let now = hash_password(&Password::new("correct horse")).expect("argon2 must work with its default parameters");
+        assert!(!is_outdated(&now), "a hash made now is up to date");
+        let weak = Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, Params::new(8, 1, 1, None).expect("legal parameters"));
+        let hash: PasswordHash = weak.hash_password(b"correct horse").expect("argon2 must work with weak parameters");
+        let weak = StoredPassword(hash.to_string());
+        assert!(password_fits(Some(&weak), &Password::new("correct horse")).expect("verifying must not fail"), "an old hash still lets in");
+        assert!(is_outdated(&weak), "and is made anew at that login");
     }
 
     #[test]

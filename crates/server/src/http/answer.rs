@@ -45,6 +45,22 @@ impl IntoResponse for Fault {
     }
 }
 
+/// A picture only the asker may see and nobody may keep (T-205 §13).
+#[derive(Debug)]
+pub(crate) struct Jpeg(pub(crate) Vec<u8>);
+
+impl IntoResponse for Jpeg {
+    fn into_response(self) -> Response {
+        let headers = [
+            (header::CONTENT_TYPE, HeaderValue::from_static("image/jpeg")),
+            (header::CACHE_CONTROL, HeaderValue::from_static("private, no-store")),
+            (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+            (header::CONTENT_DISPOSITION, HeaderValue::from_static("inline; filename=\"reference.jpg\"")),
+        ];
+        (headers, self.0).into_response()
+    }
+}
+
 fn status_of(code: &ErrorCode) -> StatusCode {
     match code {
         ErrorCode::Unauthenticated | ErrorCode::LoginRefused => StatusCode::UNAUTHORIZED,
@@ -71,9 +87,23 @@ fn status_of(code: &ErrorCode) -> StatusCode {
     }
 }
 
+/// What a part that is not ours refused, such as the page of the API: its words are not for a person, so ours stand in.
+fn foreign(status: StatusCode) -> Fault {
+    let refusal = match status {
+        StatusCode::NOT_FOUND => Refusal::new(ErrorCode::NotFound, "there is nothing at this address; check it"),
+        status if status.is_server_error() => Refusal::new(ErrorCode::Internal, "the server failed; its log has this request id"),
+        _ => Refusal::malformed("the request cannot be understood; check its address"),
+    };
+    Fault::with_status(status, refusal)
+}
+
 /// Gives a fault its body; everything else goes through as it is.
 pub(crate) fn finish(mut response: Response, id: RequestId) -> Response {
-    let Some(fault) = response.extensions_mut().remove::<Fault>() else { return response };
+    let fault = match response.extensions_mut().remove::<Fault>() {
+        Some(fault) => fault,
+        None if response.status().is_client_error() || response.status().is_server_error() => foreign(response.status()),
+        None => return response,
+    };
     let Refusal { code, message, task } = fault.refusal;
     tracing::info!(%code, %message, "refused");
     let mut answer = Json(ErrorBody { error: ErrorDetail { code, message, request_id: Some(id), task } }).into_response();

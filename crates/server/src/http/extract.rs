@@ -4,20 +4,19 @@ use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::body::Bytes;
-use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Request};
+use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use cmautobuy_protocol::auth::Role;
 use cmautobuy_protocol::{
-    AccessToken, ClaimToken, ErrorCode, HEADER_CLAIM_TOKEN, HEADER_IDEMPOTENCY_KEY, IdempotencyKey, MAX_RESULT_BYTES, RemoteTaskId,
+    AccessToken, ClaimToken, DeviceId, ErrorCode, HEADER_CLAIM_TOKEN, HEADER_IDEMPOTENCY_KEY, IdempotencyKey, RemoteTaskId, UserId,
 };
 use serde::de::DeserializeOwned;
 
 use super::answer::Fault;
 use crate::auth;
 use crate::house::House;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, must_be_object};
 use crate::store::access_token::TokenOwner;
 use crate::work::Actor;
 
@@ -38,7 +37,8 @@ impl FromRequestParts<Arc<House>> for SignedIn {
             return Err(Refusal::new(ErrorCode::Unauthenticated, "this call needs a login: Authorization: Bearer <access token>").into());
         };
         let token = AccessToken::new(token.trim());
-        let owner = house.blocking(move |house| house.read(|call| auth::owner(call, &token))).await?;
+        // On this thread (ADR 0007): a look-up by key that waits for nobody costs less than handing it to another thread and back.
+        let owner = house.read(|call| auth::owner(call, &token))?;
         Ok(Self(owner))
     }
 }
@@ -72,17 +72,42 @@ impl FromRequestParts<Arc<House>> for ByAdmin {
     }
 }
 
-/// The `{id}` of the path. What is no id is no task.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TaskPath(pub(crate) RemoteTaskId);
+/// The `{id}` of the path. What is no id is nothing we have.
+macro_rules! path_ids {
+    ($($(#[$doc:meta])* $name:ident($id:ty) or $missing:expr;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy)]
+        pub(crate) struct $name(pub(crate) $id);
 
-impl FromRequestParts<Arc<House>> for TaskPath {
+        impl FromRequestParts<Arc<House>> for $name {
+            type Rejection = Fault;
+
+            async fn from_request_parts(parts: &mut Parts, house: &Arc<House>) -> Result<Self, Fault> {
+                let path = Path::<String>::from_request_parts(parts, house).await.ok();
+                let id = path.and_then(|Path(text)| text.parse().ok());
+                Ok(Self(id.ok_or_else(|| $missing)?))
+            }
+        }
+    )+};
+}
+
+path_ids! {
+    TaskPath(RemoteTaskId) or Refusal::not_found();
+    UserPath(UserId) or Refusal::new(ErrorCode::NotFound, "no such user");
+    DevicePath(DeviceId) or Refusal::new(ErrorCode::NotFound, "no such device");
+}
+
+/// The query string, with our own error body when it cannot be understood.
+#[derive(Debug)]
+pub(crate) struct Ask<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<House>> for Ask<T> {
     type Rejection = Fault;
 
     async fn from_request_parts(parts: &mut Parts, house: &Arc<House>) -> Result<Self, Fault> {
-        let path = Path::<String>::from_request_parts(parts, house).await.ok();
-        let id = path.and_then(|Path(text)| text.parse().ok());
-        Ok(Self(id.ok_or_else(Refusal::not_found)?))
+        let query = Query::<T>::from_request_parts(parts, house).await;
+        let Query(asked) = query.map_err(|error| Refusal::malformed(format!("the query cannot be understood: {}", error.body_text())))?;
+        Ok(Self(asked))
     }
 }
 
@@ -97,6 +122,22 @@ impl FromRequestParts<Arc<House>> for Key {
         let header = parts.headers.get(HEADER_IDEMPOTENCY_KEY).and_then(|value| value.to_str().ok());
         let key = header.and_then(|text| text.parse().ok());
         Ok(Self(key.ok_or_else(|| Refusal::malformed("this call needs the header Idempotency-Key: 1 to 200 visible characters"))?))
+    }
+}
+
+/// `Idempotency-Key`, when there is one; one that cannot be a key is refused, never passed over.
+#[derive(Debug, Clone)]
+pub(crate) struct OptionalKey(pub(crate) Option<IdempotencyKey>);
+
+impl FromRequestParts<Arc<House>> for OptionalKey {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, house: &Arc<House>) -> Result<Self, Fault> {
+        if parts.headers.contains_key(HEADER_IDEMPOTENCY_KEY) {
+            let Key(key) = Key::from_request_parts(parts, house).await?;
+            return Ok(Self(Some(key)));
+        }
+        Ok(Self(None))
     }
 }
 
@@ -126,50 +167,84 @@ impl FromRequestParts<Arc<House>> for Peer {
     }
 }
 
-/// A JSON body of at most 64 KiB.
-#[derive(Debug)]
-pub(crate) struct Body<T>(pub(crate) T);
+/// A JSON body of at most 64 KiB. Four kinds: what it may hold beside what is known, and whether the refusal may repeat what stood there.
+macro_rules! bodies {
+    ($($(#[$doc:meta])* $name:ident: $extra:expr, $blame:expr;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<House>> for Body<T> {
-    type Rejection = Fault;
+        impl<T: DeserializeOwned> FromRequest<Arc<House>> for $name<T> {
+            type Rejection = Fault;
 
-    async fn from_request(request: Request, _: &Arc<House>) -> Result<Self, Fault> {
-        let bytes = read(request, MAX_BODY_BYTES).await?;
-        let parsed = serde_json::from_slice(&bytes);
-        Ok(Self(parsed.map_err(|error| Refusal::malformed(format!("the body cannot be understood: {error}")))?))
+            async fn from_request(request: Request, _: &Arc<House>) -> Result<Self, Fault> {
+                let bytes = read(request, MAX_BODY_BYTES).await?;
+                Ok(Self(parse(&bytes, $extra, $blame)?))
+            }
+        }
+    )+};
+}
+
+bodies! {
+    /// What a client says. Its fields are only ever added to, so one this server does not know yet is passed over.
+    Body: Extra::PassedOver, Blame::Quoting;
+    /// What an administrator orders. A field nobody knows is a wish nobody would fulfil - a misspelt price limit - so it is refused.
+    Order: Extra::Refused, Blame::Quoting;
+    /// Like [`Body`] for what holds a secret: the answer says where it broke, never what stood there.
+    SecretBody: Extra::PassedOver, Blame::Silent;
+    /// Like [`Order`] for what holds a secret.
+    SecretOrder: Extra::Refused, Blame::Silent;
+}
+
+/// What becomes of a field that is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extra {
+    PassedOver,
+    Refused,
+}
+
+/// How a refusal speaks of the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blame {
+    Quoting,
+    Silent,
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8], extra: Extra, blame: Blame) -> Result<T, Refusal> {
+    must_be_object(bytes)?;
+    let mut unknown = None;
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_ignored::deserialize(&mut json, |path| {
+        unknown.get_or_insert_with(|| path.to_string());
+    });
+    let parsed = parsed.and_then(|parsed| json.end().map(|()| parsed)).map_err(|error| {
+        Refusal::malformed(match blame {
+            Blame::Quoting => format!("the body cannot be understood: {error}"),
+            Blame::Silent => format!("the body cannot be understood at line {} column {}", error.line(), error.column()),
+        })
+    })?;
+    match (extra, unknown) {
+        (Extra::Refused, Some(name)) => Err(Refusal::malformed(match blame {
+            Blame::Quoting => format!("this call knows no field `{name}`; remove it or correct its name"),
+            Blame::Silent => "the body has a field this call does not know; remove it or correct its name".to_owned(),
+        })),
+        (Extra::PassedOver | Extra::Refused, _) => Ok(parsed),
     }
 }
 
-/// Like [`Body`] for bodies that hold a secret: the answer says where it broke, never what stood there.
+/// At most `MOST` bytes, exactly as they came.
 #[derive(Debug)]
-pub(crate) struct SecretBody<T>(pub(crate) T);
+pub(crate) struct Bytes<const MOST: usize>(pub(crate) axum::body::Bytes);
 
-impl<T: DeserializeOwned> FromRequest<Arc<House>> for SecretBody<T> {
+impl<const MOST: usize> FromRequest<Arc<House>> for Bytes<MOST> {
     type Rejection = Fault;
 
     async fn from_request(request: Request, _: &Arc<House>) -> Result<Self, Fault> {
-        let bytes = read(request, MAX_BODY_BYTES).await?;
-        let parsed = serde_json::from_slice(&bytes);
-        let blame = |error: serde_json::Error| {
-            Refusal::malformed(format!("the body cannot be understood at line {} column {}", error.line(), error.column()))
-        };
-        Ok(Self(parsed.map_err(blame)?))
+        read(request, MOST).await.map(Self)
     }
 }
 
-/// The bytes of a result, at most 2 MiB, exactly as they came (D8).
-#[derive(Debug)]
-pub(crate) struct ResultBytes(pub(crate) Bytes);
-
-impl FromRequest<Arc<House>> for ResultBytes {
-    type Rejection = Fault;
-
-    async fn from_request(request: Request, _: &Arc<House>) -> Result<Self, Fault> {
-        read(request, MAX_RESULT_BYTES).await.map(Self)
-    }
-}
-
-async fn read(request: Request, most: usize) -> Result<Bytes, Fault> {
+async fn read(request: Request, most: usize) -> Result<axum::body::Bytes, Fault> {
     axum::body::to_bytes(request.into_body(), most).await.map_err(|error| {
         if error.source().is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>()) {
             return Refusal::new(ErrorCode::TooLarge, format!("the body is larger than {most} bytes")).into();

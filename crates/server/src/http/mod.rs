@@ -4,23 +4,26 @@ mod admin;
 mod answer;
 mod auth;
 mod device;
+mod docs;
 mod extract;
+mod ops;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use cmautobuy_protocol::{ErrorCode, HEADER_REQUEST_ID, RequestId};
 use tracing::Instrument;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
+use crate::clock::Stopwatch;
 use crate::house::House;
 use crate::refusal::Refusal;
-use crate::store::meta::meta_server_id;
 use answer::Fault;
 
 /// The longest a call may take, from its last header byte to its answer.
@@ -29,32 +32,50 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) type App = State<Arc<House>>;
 
 pub(crate) fn router(house: Arc<House>) -> Router {
-    let api = Router::new()
-        .route("/auth/login", post(auth::login))
-        .route("/auth/refresh", post(auth::refresh))
-        .route("/auth/logout", post(auth::logout))
-        .route("/devices/heartbeat", post(device::heartbeat))
-        .route("/tasks/claim-next", post(device::claim_next))
-        .route("/tasks/{id}/start", post(device::start))
-        .route("/tasks/{id}/heartbeat", post(device::run_heartbeat))
-        .route("/tasks/{id}/resume", post(device::resume))
-        .route("/tasks/{id}/release", post(device::release))
-        .route("/tasks/{id}/cancel-ack", post(device::cancel_ack))
-        .route("/tasks/{id}/results", post(device::results))
-        .route("/admin/tasks", post(admin::create_task).get(admin::list_tasks))
-        .route("/admin/tasks/{id}", get(admin::task_detail))
-        .route("/admin/tasks/{id}/cancel", post(admin::cancel_task))
-        .route("/admin/tasks/{id}/close", post(admin::close_task))
-        .route("/admin/users", post(admin::create_user))
-        .route("/admin/devices", post(admin::authorize_device));
-    Router::new()
-        .nest(cmautobuy_protocol::API_BASE, api)
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
+    let (router, document) = routes().split_for_parts();
+    docs::mount(router, document)
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(from_fn_with_state(Arc::clone(&house), around))
         .with_state(house)
+}
+
+/// Every call with its description. A handler that is not here with `routes!` is neither served nor documented.
+fn routes() -> OpenApiRouter<Arc<House>> {
+    let api = OpenApiRouter::new()
+        .routes(routes!(auth::login))
+        .routes(routes!(auth::refresh))
+        .routes(routes!(auth::logout))
+        .routes(routes!(auth::me))
+        .routes(routes!(device::heartbeat))
+        .routes(routes!(device::claim_next))
+        .routes(routes!(device::start))
+        .routes(routes!(device::run_heartbeat))
+        .routes(routes!(device::resume))
+        .routes(routes!(device::release))
+        .routes(routes!(device::cancel_ack))
+        .routes(routes!(device::results))
+        .routes(routes!(device::reference_image))
+        .routes(routes!(admin::tasks::create_task, admin::tasks::list_tasks))
+        .routes(routes!(admin::tasks::import_tasks))
+        .routes(routes!(admin::tasks::put_image, admin::tasks::image, admin::tasks::delete_image))
+        .routes(routes!(admin::tasks::task_detail))
+        .routes(routes!(admin::tasks::cancel_task))
+        .routes(routes!(admin::tasks::close_task))
+        .routes(routes!(admin::tasks::release_hold))
+        .routes(routes!(admin::users::create_user, admin::users::list_users))
+        .routes(routes!(admin::users::user, admin::users::change_user))
+        .routes(routes!(admin::users::set_password))
+        .routes(routes!(admin::users::end_sessions))
+        .routes(routes!(admin::users::audit))
+        .routes(routes!(admin::devices::authorize_device, admin::devices::list_devices))
+        .routes(routes!(admin::devices::device, admin::devices::change_device))
+        .routes(routes!(admin::devices::forget_instance));
+    OpenApiRouter::with_openapi(docs::head())
+        .nest(cmautobuy_protocol::API_BASE, api)
+        .routes(routes!(ops::healthz))
+        .routes(routes!(ops::readyz))
+        .routes(routes!(ops::metrics))
 }
 
 /// Around every call: the request id in and out, one log line, the time limit, and the one error body.
@@ -66,9 +87,10 @@ async fn around(State(house): App, mut request: Request, next: Next) -> Response
     let method = request.method().clone();
     // The route's pattern, not the path: a path may hold what a person typed.
     let route = request.extensions().get::<MatchedPath>().map_or("-", |path| path.as_str()).to_owned();
+    let (verb, pattern) = (verb(&method), route.clone());
     let span = tracing::info_span!("call", request_id = %id, %method, route);
     async move {
-        let began = house.now();
+        let began = Stopwatch::start();
         let mut response = match tokio::time::timeout(CALL_TIMEOUT, next.run(request)).await {
             Ok(response) => response,
             Err(_) => {
@@ -79,7 +101,9 @@ async fn around(State(house): App, mut request: Request, next: Next) -> Response
         if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
             response.headers_mut().insert(name, value);
         }
-        tracing::info!(status = response.status().as_u16(), took_ms = house.now().ms_since(began), "answered");
+        let status = response.status().as_u16();
+        house.metrics.answered(verb, &pattern, status, began);
+        tracing::info!(status, took_ms = began.elapsed().as_millis(), "answered");
         response
     }
     .instrument(span)
@@ -94,15 +118,14 @@ async fn no_method() -> Fault {
     Fault::with_status(StatusCode::METHOD_NOT_ALLOWED, Refusal::new(ErrorCode::Malformed, "this call has another HTTP method"))
 }
 
-/// The process answers.
-async fn healthz() -> &'static str {
-    "ok"
-}
-
-/// The database answers.
-async fn readyz(State(house): App) -> Result<&'static str, Fault> {
-    match house.blocking(|house| house.read(|call| Ok(meta_server_id(call.tx)?))).await {
-        Ok(Some(_)) => Ok("ready"),
-        Ok(None) | Err(_) => Err(Refusal::new(ErrorCode::Unavailable, "the database does not answer; see the server's log").into()),
+/// A method as a label: a caller may invent others, which must not become series of their own.
+fn verb(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        _ => "other",
     }
 }

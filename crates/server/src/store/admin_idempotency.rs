@@ -22,7 +22,7 @@ pub(crate) fn admin_idempotency_insert(
     task: RemoteTaskId,
     now: WireTime,
 ) -> Result<(), StoreError> {
-    tx.0.execute(
+    tx.run(
         "INSERT INTO admin_idempotency (actor, key, request_sha256, task_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
         (actor.to_string(), key.as_str(), request_sha256, task.to_string(), now.to_string()),
     )?;

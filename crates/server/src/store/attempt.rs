@@ -62,7 +62,7 @@ pub(crate) fn attempt_note(tx: &Tx<'_>, new: &NewAttempt, now: WireTime) -> Resu
         let same = attempt_no == new.attempt_no && generation == new.claim_generation;
         return Ok(if same { Noted::Known(opened_by) } else { Noted::Contradicts });
     }
-    tx.0.execute(
+    tx.run(
         "INSERT INTO attempts (task_id, attempt_id, attempt_no, claim_generation, execution_id, opened_by, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         (

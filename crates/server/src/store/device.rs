@@ -10,7 +10,9 @@ use super::{StoreError, Tx, parsed, parsed_opt};
 pub(crate) struct DeviceRow {
     pub(crate) device_id: DeviceId,
     pub(crate) user_id: UserId,
+    pub(crate) name: String,
     pub(crate) disabled: bool,
+    pub(crate) created_at: WireTime,
     pub(crate) heartbeat: Option<Heartbeat>,
     pub(crate) rival: Option<Rival>,
 }
@@ -20,6 +22,9 @@ pub(crate) struct DeviceRow {
 pub(crate) struct Heartbeat {
     pub(crate) at: WireTime,
     pub(crate) instance_id: InstanceId,
+    pub(crate) app_version: String,
+    pub(crate) android_version: Option<String>,
+    pub(crate) pdd_version: Option<String>,
     pub(crate) phone_serial: Option<String>,
     pub(crate) accessibility_connected: bool,
     pub(crate) pdd_installed: bool,
@@ -39,6 +44,9 @@ fn decode(row: &Row<'_>) -> rusqlite::Result<DeviceRow> {
         Some(at) => Some(Heartbeat {
             at,
             instance_id: parsed(row, "instance_id")?,
+            app_version: row.get("app_version")?,
+            android_version: row.get("android_version")?,
+            pdd_version: row.get("pdd_version")?,
             phone_serial: row.get("phone_serial")?,
             accessibility_connected: row.get("accessibility_connected")?,
             pdd_installed: row.get("pdd_installed")?,
@@ -51,7 +59,9 @@ fn decode(row: &Row<'_>) -> rusqlite::Result<DeviceRow> {
     Ok(DeviceRow {
         device_id: parsed(row, "device_id")?,
         user_id: parsed(row, "user_id")?,
+        name: row.get("name")?,
         disabled: row.get("disabled")?,
+        created_at: parsed(row, "created_at")?,
         heartbeat,
         rival,
     })
@@ -64,12 +74,30 @@ pub(crate) fn device_get(tx: &Tx<'_>, device: DeviceId) -> Result<Option<DeviceR
 
 /// Adds the device, or gives an existing one to `user`.
 pub(crate) fn device_authorize(tx: &Tx<'_>, device: DeviceId, user: UserId, name: &str, now: WireTime) -> Result<(), StoreError> {
-    tx.0.execute(
+    tx.run(
         "INSERT INTO devices (device_id, user_id, name, created_at) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (device_id) DO UPDATE SET user_id = excluded.user_id, name = excluded.name, disabled = 0",
         (device.to_string(), user.to_string(), name, now.to_string()),
     )?;
     Ok(())
+}
+
+/// Writes name, user and disabled.
+pub(crate) fn device_update(tx: &Tx<'_>, device: &DeviceRow) -> Result<(), StoreError> {
+    tx.run(
+        "UPDATE devices SET user_id = ?2, name = ?3, disabled = ?4 WHERE device_id = ?1",
+        (device.device_id.to_string(), device.user_id.to_string(), &device.name, device.disabled),
+    )?;
+    Ok(())
+}
+
+/// By id, from behind `after` on; of one user when given.
+pub(crate) fn device_list(tx: &Tx<'_>, user: Option<UserId>, after: Option<DeviceId>, limit: u32) -> Result<Vec<DeviceRow>, StoreError> {
+    let mut read = tx.0.prepare_cached(
+        "SELECT * FROM devices WHERE device_id > coalesce(?1, '') AND (?2 IS NULL OR user_id = ?2) ORDER BY device_id LIMIT ?3",
+    )?;
+    let rows = read.query_map((after.map(|id| id.to_string()), user.map(|id| id.to_string()), limit), decode)?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Takes a heartbeat at the server's `now`. A refused heartbeat of another instance stays on record; one of this instance is settled by it.
@@ -98,7 +126,7 @@ pub(crate) fn device_beat(tx: &Tx<'_>, beat: &DeviceHeartbeat, now: WireTime) ->
 }
 
 pub(crate) fn device_set_rival(tx: &Tx<'_>, device: DeviceId, rival: &Rival) -> Result<(), StoreError> {
-    tx.0.execute(
+    tx.run(
         "UPDATE devices SET rival_at = ?2, rival_instance_id = ?3, rival_text = ?4 WHERE device_id = ?1",
         (device.to_string(), rival.at.to_string(), rival.instance_id.to_string(), &rival.text),
     )?;
@@ -107,7 +135,7 @@ pub(crate) fn device_set_rival(tx: &Tx<'_>, device: DeviceId, rival: &Rival) -> 
 
 /// Forgets heartbeat and rival: the next instance to call is the device.
 pub(crate) fn device_forget_instance(tx: &Tx<'_>, device: DeviceId) -> Result<bool, StoreError> {
-    let changed = tx.0.execute(
+    let changed = tx.run(
         "UPDATE devices SET heartbeat_at = NULL, instance_id = NULL, app_version = NULL, accessibility_connected = NULL,
              pdd_installed = NULL, phone_serial = NULL, android_version = NULL, pdd_version = NULL, reported_task_id = NULL,
              client_time = NULL, rival_at = NULL, rival_instance_id = NULL, rival_text = NULL

@@ -12,7 +12,7 @@ pub(crate) fn dispatch_insert(
     device: DeviceId,
     now: WireTime,
 ) -> Result<(), StoreError> {
-    tx.0.execute(
+    tx.run(
         "INSERT INTO dispatches (task_id, claim_generation, user_id, device_id, dispatched_at) VALUES (?1, ?2, ?3, ?4, ?5)",
         (task.to_string(), generation, user.to_string(), device.to_string(), now.to_string()),
     )?;
@@ -37,7 +37,7 @@ pub(crate) fn dispatch_exact(tx: &Tx<'_>, task: RemoteTaskId, generation: u64, u
 }
 
 pub(crate) fn dispatch_release(tx: &Tx<'_>, task: RemoteTaskId, generation: u64, now: WireTime) -> Result<(), StoreError> {
-    tx.0.execute(
+    tx.run(
         "UPDATE dispatches SET released_at = ?3 WHERE task_id = ?1 AND claim_generation = ?2",
         (task.to_string(), generation, now.to_string()),
     )?;

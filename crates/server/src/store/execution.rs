@@ -18,7 +18,7 @@ pub(crate) struct NewExecution {
 }
 
 pub(crate) fn execution_insert(tx: &Tx<'_>, new: &NewExecution, now: WireTime) -> Result<(), StoreError> {
-    tx.0.execute(
+    tx.run(
         "INSERT INTO executions (execution_id, task_id, claim_generation, user_id, device_id, phone_serial, started_at, last_seen_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)",
         (
@@ -42,7 +42,7 @@ pub(crate) fn execution_seen(tx: &Tx<'_>, execution: ExecutionId, step: Option<&
 }
 
 pub(crate) fn execution_finish(tx: &Tx<'_>, execution: ExecutionId, now: WireTime) -> Result<(), StoreError> {
-    tx.0.execute("UPDATE executions SET finished_at = ?2 WHERE execution_id = ?1", (execution.to_string(), now.to_string()))?;
+    tx.run("UPDATE executions SET finished_at = ?2 WHERE execution_id = ?1", (execution.to_string(), now.to_string()))?;
     Ok(())
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn idempotency_seen(tx: &Tx<'_>, key: KeyOf<'_>) -> Result<Seen, Stor
 }
 
 pub(crate) fn idempotency_insert(tx: &Tx<'_>, key: KeyOf<'_>, identity: Option<Identity>, now: WireTime) -> Result<(), StoreError> {
-    tx.0.execute(
+    tx.run(
         "INSERT INTO idempotency (user_id, device_id, operation, key, request_sha256, task_id, claim_generation, version, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         (
@@ -94,4 +94,13 @@ pub(crate) fn idempotency_insert(tx: &Tx<'_>, key: KeyOf<'_>, identity: Option<I
         ),
     )?;
     Ok(())
+}
+
+/// Forgets at most `most` keys first seen before `before`; how many.
+pub(crate) fn idempotency_prune(tx: &Tx<'_>, before: WireTime, most: u32) -> Result<usize, StoreError> {
+    let mut write = tx.0.prepare_cached(
+        "DELETE FROM idempotency WHERE (user_id, device_id, operation, key) IN (
+             SELECT user_id, device_id, operation, key FROM idempotency WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)",
+    )?;
+    Ok(write.execute((before.to_string(), most))?)
 }

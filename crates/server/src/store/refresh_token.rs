@@ -22,7 +22,7 @@ pub(crate) fn refresh_token_insert(
     predecessor: Option<&str>,
     expires: WireTime,
 ) -> Result<(), StoreError> {
-    tx.0.execute(
+    tx.run(
         "INSERT INTO refresh_tokens (token_sha256, session_id, predecessor_sha256, expires_at) VALUES (?1, ?2, ?3, ?4)",
         (sha256, session.to_string(), predecessor, expires.to_string()),
     )?;
@@ -55,18 +55,15 @@ pub(crate) fn refresh_token_get(tx: &Tx<'_>, sha256: &str, now: WireTime) -> Res
 
 /// `used` was used for the first time: its predecessor and that one's other successors are good no longer.
 pub(crate) fn refresh_token_retire(tx: &Tx<'_>, used: &str, predecessor: &str) -> Result<(), StoreError> {
-    tx.0.execute(
-        "DELETE FROM refresh_tokens WHERE token_sha256 = ?2 OR (predecessor_sha256 = ?2 AND token_sha256 <> ?1)",
-        [used, predecessor],
-    )?;
-    tx.0.execute("UPDATE refresh_tokens SET predecessor_sha256 = NULL WHERE token_sha256 = ?1", [used])?;
+    tx.run("DELETE FROM refresh_tokens WHERE token_sha256 = ?2 OR (predecessor_sha256 = ?2 AND token_sha256 <> ?1)", [used, predecessor])?;
+    tx.run("UPDATE refresh_tokens SET predecessor_sha256 = NULL WHERE token_sha256 = ?1", [used])?;
     Ok(())
 }
 
 /// Expired tokens go, and with the last one its session.
 pub(crate) fn refresh_token_delete_expired(tx: &Tx<'_>, now: WireTime) -> Result<(), StoreError> {
-    tx.0.execute("DELETE FROM refresh_tokens WHERE expires_at <= ?1", [now.to_string()])?;
-    tx.0.execute(
+    tx.run("DELETE FROM refresh_tokens WHERE expires_at <= ?1", [now.to_string()])?;
+    tx.run(
         "DELETE FROM sessions WHERE NOT EXISTS (SELECT 1 FROM refresh_tokens r WHERE r.session_id = sessions.session_id)
            AND NOT EXISTS (SELECT 1 FROM access_tokens a WHERE a.session_id = sessions.session_id)",
         [],

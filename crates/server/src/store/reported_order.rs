@@ -17,7 +17,7 @@ pub(crate) fn reported_order_note(
     match owner {
         Some(owner) => Ok((owner != task).then_some(owner)),
         None => {
-            tx.0.execute(
+            tx.run(
                 "INSERT INTO reported_orders (order_no, task_id, reported_at) VALUES (?1, ?2, ?3)",
                 (order_no, task.to_string(), now.to_string()),
             )?;

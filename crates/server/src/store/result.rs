@@ -46,7 +46,7 @@ pub(crate) fn result_first_answer(tx: &Tx<'_>, key: &IdempotencyKey) -> Result<O
 }
 
 pub(crate) fn result_count_duplicate(tx: &Tx<'_>, key: &IdempotencyKey) -> Result<(), StoreError> {
-    tx.0.execute("UPDATE results SET duplicates = duplicates + 1 WHERE idempotency_key = ?1", [key.as_str()])?;
+    tx.run("UPDATE results SET duplicates = duplicates + 1 WHERE idempotency_key = ?1", [key.as_str()])?;
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use crate::refusal::{CallError, Refusal};
 use crate::store::StoreError;
 use crate::store::dispatch::dispatch_insert;
 use crate::store::idempotency::{Identity, KeyOf, Operation, Seen, idempotency_insert, idempotency_seen};
+use crate::store::reference_image::reference_image_any;
 use crate::store::task::{Holder, TaskRow, task_claimable, task_get, task_in_slot, task_own_expired_claim};
 
 /// A claim key older than this is refused (D5).
@@ -105,6 +106,8 @@ fn take(call: Call<'_>, buyer: Buyer, task: &mut TaskRow, token_sha256: String) 
 
 fn answer(call: Call<'_>, task: &TaskRow) -> Result<ClaimAnswer, CallError> {
     let asked = task.asked.clone();
+    let has_image = reference_image_any(call.tx, task.task_id)?;
+    let reference_image = has_image.then(|| super::image::path(task.task_id, task.claim_generation));
     let claimed = ClaimedTask {
         task_type: asked.task_type,
         execution_mode: asked.execution_mode,
@@ -118,7 +121,7 @@ fn answer(call: Call<'_>, task: &TaskRow) -> Result<ClaimAnswer, CallError> {
         quantity: asked.quantity,
         priority: asked.priority,
         external_ref: asked.external_ref,
-        reference_image: None,
+        reference_image,
     };
     let claimed = serde_json::to_value(claimed).map_err(|source| StoreError::Json { table: "tasks", source })?;
     Ok(ClaimAnswer { standing: standing(task, call.now), task: claimed })

@@ -80,7 +80,8 @@ fn live_elsewhere(call: Call<'_>, device: &DeviceRow, beat: &DeviceHeartbeat) ->
     Ok(holder.map(|holder| format!("phone {serial} is in use by device {holder}; disconnect it there first")))
 }
 
-fn lives(call: Call<'_>, at: WireTime) -> bool {
+/// Heard of within the heartbeat TTL.
+pub(crate) fn lives(call: Call<'_>, at: WireTime) -> bool {
     call.now.ms_since(at) <= ms(call.house.config.heartbeat_ttl)
 }
 

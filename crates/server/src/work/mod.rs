@@ -3,6 +3,7 @@
 
 pub(crate) mod claim;
 pub(crate) mod heartbeat;
+pub(crate) mod image;
 pub(crate) mod lifecycle;
 pub(crate) mod result;
 
@@ -19,6 +20,7 @@ use crate::auth::Buyer;
 use crate::house::Call;
 use crate::life::{LifeEvent, next};
 use crate::refusal::{CallError, Refusal};
+use crate::secret;
 use crate::store::dispatch::dispatch_any;
 use crate::store::event::event_insert;
 use crate::store::idempotency::Operation;
@@ -69,6 +71,8 @@ pub(crate) enum EventKind {
     CancelAcked,
     ResultAccepted,
     AdminClosed,
+    Restored,
+    HoldReleased,
 }
 
 impl EventKind {
@@ -85,6 +89,8 @@ impl EventKind {
             Self::CancelAcked => "CANCEL_ACKED",
             Self::ResultAccepted => "RESULT_ACCEPTED",
             Self::AdminClosed => "ADMIN_CLOSED",
+            Self::Restored => "RESTORED",
+            Self::HoldReleased => "HOLD_RELEASED",
         }
     }
 }
@@ -152,7 +158,7 @@ pub(crate) fn own_task(call: Call<'_>, buyer: Buyer, task: RemoteTaskId, proof: 
         let message = format!("claim generation {} is not the current one ({})", proof.generation, row.claim_generation);
         return Err(Refusal::new(ErrorCode::ExecutionMismatch, message).about(row.own()).into());
     }
-    if holder.token_sha256 != proof.token_sha256 {
+    if !secret::same(&holder.token_sha256, &proof.token_sha256) {
         return Err(lost().into());
     }
     Ok(row)

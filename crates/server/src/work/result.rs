@@ -1,6 +1,7 @@
 //! Results (D3, D8): accepted by identity, whatever the lease. A key's bytes never change; only the current generation's highest attempt moves
 //! the status; everything else is kept as late. Nothing is ever thrown away.
 
+use cmautobuy_protocol::error::chain;
 use cmautobuy_protocol::result::{Disposition, EventType, ResultAnswer, ResultBody, result_key};
 use cmautobuy_protocol::secret::sha256_hex;
 use cmautobuy_protocol::{ErrorCode, IdempotencyKey, RemoteTaskId, TaskType};
@@ -10,7 +11,7 @@ use super::{EventKind, Step, transition};
 use crate::auth::Buyer;
 use crate::house::Call;
 use crate::life::{LifeEvent, next};
-use crate::refusal::{CallError, Refusal};
+use crate::refusal::{CallError, Refusal, must_be_object};
 use crate::store::attempt::{NewAttempt, Noted, OpenedBy, attempt_highest, attempt_note};
 use crate::store::dispatch::dispatch_exact;
 use crate::store::execution::{execution_exists, execution_finish};
@@ -26,6 +27,7 @@ pub(crate) fn accept(
     key: &IdempotencyKey,
     bytes: &[u8],
 ) -> Result<ResultAnswer, CallError> {
+    must_be_object(bytes)?;
     let text = std::str::from_utf8(bytes).map_err(|_| Refusal::malformed("the result is not UTF-8 text"))?;
     let body: ResultBody =
         serde_json::from_str(text).map_err(|error| Refusal::malformed(format!("the result cannot be understood: {error}")))?;
@@ -76,16 +78,6 @@ fn check(task: &TaskRow, body: &ResultBody) -> Result<(), Refusal> {
     if fits { Ok(()) } else { Err(Refusal::malformed(format!("a {} task has no {}", task.asked.task_type, body.event_type))) }
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(error) = next {
-        text = format!("{text}: {error}");
-        next = error.source();
-    }
-    text
-}
-
 /// A result may be the first the server hears of an attempt (D2, D3).
 fn note_attempt(call: Call<'_>, task: &TaskRow, body: &ResultBody) -> Result<OpenedBy, CallError> {
     let known_execution = match body.execution_id {
@@ -132,15 +124,15 @@ fn settle(call: Call<'_>, buyer: Buyer, task: &mut TaskRow, body: &ResultBody, o
     };
     let life = LifeEvent::Settle(disposition);
     if next(task.status, life).is_err() {
-        // The result a re-collect was for is expected, though the terminal status stays (D4).
-        let is_recollect = task.status.is_terminal() && opened_by == OpenedBy::Recollect;
-        if is_recollect && task.recollecting {
+        // The result a re-collect was for is expected, once, though the terminal status stays (D4).
+        let is_waited_for = task.status.is_terminal() && task.recollecting && opened_by == OpenedBy::Recollect;
+        if is_waited_for {
             task.recollecting = false;
             task.lease_expires_at = None;
             task_save(call.tx, task, task.version, call.now)?;
             finish(call, task)?;
         }
-        return Ok(is_recollect);
+        return Ok(is_waited_for);
     }
     let detail = json!({"event_type": body.event_type, "disposition": body.disposition, "attempt_no": body.attempt_no});
     let step = Step { life, kind: EventKind::ResultAccepted, actor: buyer.into(), detail: Some(detail) };

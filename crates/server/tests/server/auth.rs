@@ -94,7 +94,7 @@ async fn access_ends_by_time_logout_new_password_and_moved_device() {
     refresh(&world, &session.refresh_token).await.is(401, ErrorCode::Unauthenticated, "logout ends the refresh token too");
 
     let ann = world.buyer("ann").await;
-    world.server.admin().set_password("ann", &cmautobuy_protocol::Password::new("another password")).expect("a new password");
+    world.server.admin().set_password(ann.user, &cmautobuy_protocol::Password::new("another password")).expect("a new password");
     ann.beat().await.is(401, ErrorCode::Unauthenticated, "a new password ends old logins");
 
     let bob = world.buyer("bob").await;

@@ -28,7 +28,7 @@ impl Report {
         }
     }
 
-    fn body(&self) -> ResultBody {
+    pub(crate) fn body(&self) -> ResultBody {
         let is_success = self.disposition == Disposition::Succeeded;
         ResultBody {
             schema_version: 1,

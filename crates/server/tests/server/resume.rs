@@ -99,6 +99,23 @@ async fn d4_a_finished_collect_task_may_be_looked_at_again() {
 }
 
 #[tokio::test]
+async fn d3_a_second_result_of_a_recollect_is_late() {
+    let world = World::new();
+    let ann = world.buyer("ann").await;
+    let task = world.task();
+    let claim = ann.running().await;
+    report(&ann, &claim, Report::of(&claim)).await;
+    let attempt = attempt_id();
+    ann.resume(&claim, ResumeReason::Recollect, (attempt, 2)).await.ok::<Standing>();
+    let looked = Report { attempt, attempt_no: 2, ..Report::of(&claim) };
+    assert!(!report(&ann, &claim, looked).await.late, "the result the re-collect was for is the one waited for");
+    let second = Report { attempt, attempt_no: 2, disposition: Disposition::Failed, ..Report::of(&claim) };
+    let answer = report(&ann, &claim, second).await;
+    assert_eq!((answer.duplicate, answer.late), (false, true), "nobody waits for a second one: everything else is late");
+    assert_eq!(world.detail(task).results.iter().filter(|result| result.late).count(), 1, "and is counted so");
+}
+
+#[tokio::test]
 async fn d4_a_recollect_that_died_frees_the_device_with_its_lease() {
     let world = World::new();
     let ann = world.buyer("ann").await;

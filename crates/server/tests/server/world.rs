@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
+use axum::http::response::Parts;
 use axum::http::{HeaderMap, Request, StatusCode};
 use cmautobuy_protocol::admin::{AuthorizeDevice, CreateTask, CreateUser, TaskDetail, TaskSummary};
 use cmautobuy_protocol::auth::{LoginRequest, Role, Session};
@@ -32,7 +33,7 @@ pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) router: Router,
     pub(crate) admin_password: Password,
-    goods: AtomicU64,
+    pub(crate) goods: AtomicU64,
 }
 
 /// What came back: status, headers, body text.
@@ -106,10 +107,15 @@ pub(crate) fn collect(goods_id: u64) -> CreateTask {
     }
 }
 
-pub(crate) async fn call(router: &Router, request: Request<Body>) -> Answer {
+/// What came back, as bytes.
+pub(crate) async fn exchange(router: &Router, request: Request<Body>) -> (Parts, Bytes) {
     let response = router.clone().oneshot(request).await.expect("the router never fails");
     let (parts, body) = response.into_parts();
-    let bytes = axum::body::to_bytes(body, 64 << 20).await.expect("the answer's body must be readable");
+    (parts, axum::body::to_bytes(body, 64 << 20).await.expect("the answer's body must be readable"))
+}
+
+pub(crate) async fn call(router: &Router, request: Request<Body>) -> Answer {
+    let (parts, bytes) = exchange(router, request).await;
     Answer { status: parts.status, headers: parts.headers, text: String::from_utf8(bytes.to_vec()).expect("answers are UTF-8") }
 }
 
@@ -160,7 +166,7 @@ impl World {
     }
 
     pub(crate) fn add_user(&self, name: &str, roles: &[Role]) -> UserId {
-        let new = CreateUser { user_name: name.to_owned(), password: Password::new(PASSWORD), roles: roles.to_vec() };
+        let new = CreateUser::new(name, Password::new(PASSWORD), roles.to_vec());
         self.server.admin().create_user(&new).expect("a new user").user_id
     }
 

@@ -14,12 +14,15 @@ use tracing_subscriber::{EnvFilter, fmt};
 const KEPT_FILES: usize = 30;
 
 /// Lines are written until the guard is dropped.
-pub(crate) fn start(data_dir: &Path) -> Result<WorkerGuard, Box<dyn Error>> {
+pub(crate) fn start(data_dir: &Path, filter: &str) -> Result<WorkerGuard, Box<dyn Error>> {
     let folder = data_dir.join("logs");
     std::fs::create_dir_all(&folder)?;
     let daily = Builder::new().rotation(Rotation::DAILY).filename_prefix("server").filename_suffix("log").max_log_files(KEPT_FILES);
     let (file, guard) = tracing_appender::non_blocking(daily.build(&folder)?);
-    let filter = EnvFilter::try_from_env("AUTOBUY_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = match EnvFilter::try_from_env("AUTOBUY_LOG") {
+        Ok(filter) => filter,
+        Err(_) => EnvFilter::try_new(filter).map_err(|error| format!("understand the setting `log` ({error}); write `info`"))?,
+    };
     tracing_subscriber::registry()
         .with(filter)
         .with(fmt::layer().json().with_writer(file))

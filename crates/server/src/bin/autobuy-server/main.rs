@@ -1,19 +1,21 @@
 //! `autobuy-server`: serves, or does one administrator's call on the database file and ends. Decides nothing itself.
 
+mod account;
 mod cli;
 mod log;
 mod out;
+mod task;
 
 use std::error::Error;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use cmautobuy_protocol::admin::{AuthorizeDevice, CreateTask, CreateUser};
-use cmautobuy_server::{Config, FIRST_ADMIN, Server, SystemClock};
+use cmautobuy_server::{Config, FIRST_ADMIN, Server, SystemClock, Verdict};
 use tokio::net::TcpListener;
 
-use cli::{Cli, Command, DeviceCommand, TaskCommand, UserCommand};
+use cli::{Cli, Command, TaskCommand};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -41,9 +43,17 @@ fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
             }
             serve(config)
         }
-        Command::Task(command) => task(&open(config)?, command),
-        Command::User(command) => user(&open(config)?, command),
-        Command::Device(command) => device(&open(config)?, command),
+        Command::Backup { file } => out::json(&open(config)?.backup(&file)?),
+        Command::Restore { file } => restore(config, &file),
+        Command::Prune => out::json(&open(config)?.prune()?),
+        Command::Doctor { json } => doctor(&config, json),
+        Command::Task(TaskCommand::Template { language }) => task::template(language),
+        Command::Task(command) => task::run(&open(config)?, command),
+        Command::User(command) => account::user(&open(config)?, command),
+        Command::Device(command) => account::device(&open(config)?, command),
+        Command::Audit { target, page } => {
+            out::json(&open(config)?.admin().audit(target.as_deref(), page.cursor.as_deref(), Some(page.limit))?)
+        }
     }
 }
 
@@ -57,72 +67,69 @@ fn open(config: Config) -> Result<Server, Box<dyn Error>> {
 }
 
 fn serve(config: Config) -> Result<(), Box<dyn Error>> {
-    let _logs = log::start(&config.data_dir)?;
-    let listen = config.listen;
-    if !listen.ip().is_loopback() {
-        tracing::warn!(%listen, "listening beyond this computer without TLS; put a TLS proxy in front");
-    }
+    let _logs = log::start(&config.data_dir, &config.log)?;
+    let (listen, scheme) = (config.listen, if config.tls.is_some() { "https" } else { "http" });
     let server = open(config)?;
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let listener = TcpListener::bind(listen).await.map_err(|error| format!("listen on {listen} ({error}); choose another --listen"))?;
         let address = listener.local_addr()?;
+        server.may_serve(address)?;
+        let told = told_to_stop()?;
         tracing::info!(%address, server_id = %server.server_id(), "serving");
-        out::line(&format!("listening on http://{address}"))?;
+        out::line(&format!("listening on {scheme}://{address}"))?;
         let stop = async {
-            // Without a way to be told to stop, the process still ends when it is killed; every answer was committed before it was sent.
-            if tokio::signal::ctrl_c().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            told.await;
             tracing::info!("stopping");
         };
         Ok(server.serve(listener, stop).await?)
     })
 }
 
-fn task(server: &Server, command: TaskCommand) -> Result<(), Box<dyn Error>> {
-    let admin = server.admin();
-    match command {
-        TaskCommand::Create(new) => {
-            let asked = CreateTask {
-                task_type: new.task_type.into(),
-                execution_mode: new.mode.into(),
-                goods_url: new.goods_url,
-                title: new.title,
-                target_color: new.color,
-                target_size: new.size,
-                price_cent: new.price_cent,
-                max_price_cent: new.max_price_cent,
-                quantity: new.quantity,
-                priority: new.priority,
-                external_ref: new.external_ref,
-            };
-            out::json(&admin.create_task(&asked, new.key.as_ref())?)
+/// Ctrl-C, or what a service manager sends. Heard from the moment this returns.
+#[cfg(unix)]
+fn told_to_stop() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupted, mut ended) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupted.recv() => {}
+            _ = ended.recv() => {}
         }
-        TaskCommand::List { cursor, limit } => out::tasks(&admin.list(cursor.as_deref(), Some(limit))?),
-        TaskCommand::Show { id } => out::json(&admin.detail(id)?),
-        TaskCommand::Cancel { id } => out::json(&admin.cancel(id)?),
-    }
+    })
 }
 
-fn user(server: &Server, command: UserCommand) -> Result<(), Box<dyn Error>> {
-    let admin = server.admin();
-    match command {
-        UserCommand::Create { name, role } => {
-            let password = out::read_password()?;
-            let roles = role.into_iter().map(Into::into).collect();
-            out::json(&admin.create_user(&CreateUser { user_name: name, password, roles })?)
+/// Ctrl-C, a closed console, or a machine that shuts down. Heard from the moment this returns.
+#[cfg(windows)]
+fn told_to_stop() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::windows::{ctrl_c, ctrl_close, ctrl_shutdown};
+    let (mut interrupted, mut closed, mut shut_down) = (ctrl_c()?, ctrl_close()?, ctrl_shutdown()?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupted.recv() => {}
+            _ = closed.recv() => {}
+            _ = shut_down.recv() => {}
         }
-        UserCommand::SetPassword { name } => Ok(admin.set_password(&name, &out::read_password()?)?),
-    }
+    })
 }
 
-fn device(server: &Server, command: DeviceCommand) -> Result<(), Box<dyn Error>> {
-    let admin = server.admin();
-    match command {
-        DeviceCommand::Authorize { device, user, name } => {
-            let user_id = admin.user_id(&user)?.ok_or_else(|| format!("there is no user {user}; create it first"))?;
-            Ok(admin.authorize_device(&AuthorizeDevice { device_id: device, user_id, name })?)
-        }
-        DeviceCommand::ForgetInstance { device } => Ok(admin.forget_instance(device)?),
+fn restore(config: Config, file: &Path) -> Result<(), Box<dyn Error>> {
+    let restored = Server::restore(config, Arc::new(SystemClock), file)?;
+    out::json(&restored)?;
+    let taken = restored.backed_up_at.map_or_else(|| "an unknown time".to_owned(), |at| at.to_string());
+    out::line(&format!(
+        "Restored to {taken}. Nothing the server learned after that is there: look through the orders made since, and send no list of tasks \
+         from after it again before that. Everybody must log in anew."
+    ))?;
+    Ok(())
+}
+
+fn doctor(config: &Config, as_json: bool) -> Result<(), Box<dyn Error>> {
+    let checks = Server::doctor(config, &SystemClock);
+    if as_json {
+        out::json(&checks)?;
+    } else {
+        out::checks(&checks)?;
     }
+    let failed = checks.iter().filter(|check| check.verdict == Verdict::Fail).count();
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} of {} checks failed", checks.len()).into()) }
 }

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use cmautobuy_protocol::Password;
 use cmautobuy_protocol::admin::TaskPage;
+use cmautobuy_server::{Check, Verdict};
 use serde::Serialize;
 
 pub(crate) fn line(text: &str) -> io::Result<()> {
@@ -22,6 +23,18 @@ pub(crate) fn tasks(page: &TaskPage) -> Result<(), Box<dyn Error>> {
     }
     if let Some(next) = &page.next {
         line(&format!("more: --cursor {next}"))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn checks(checks: &[Check]) -> Result<(), Box<dyn Error>> {
+    for check in checks {
+        let verdict = match check.verdict {
+            Verdict::Ok => "ok  ",
+            Verdict::Warn => "WARN",
+            Verdict::Fail => "FAIL",
+        };
+        line(&format!("{verdict}  {:<14}  {}", check.name, check.says))?;
     }
     Ok(())
 }

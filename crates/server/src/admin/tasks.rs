@@ -1,40 +1,34 @@
-//! The administrator's side (D13, D19): users, devices, tasks. The same code serves the HTTP routes, the command line and the demo that embeds
-//! the server. It never sees a claim token or its hash.
+//! Tasks (D4, D13, D19): create, list, detail, cancel, close.
 
-use cmautobuy_protocol::admin::{AuthorizeDevice, CreateTask, CreateUser, TaskDetail, TaskEvent, TaskPage, TaskSummary, UserCreated};
+use cmautobuy_protocol::admin::{CreateTask, TaskDetail, TaskEvent, TaskPage, TaskSummary};
 use cmautobuy_protocol::goods::GoodsId;
 use cmautobuy_protocol::secret::sha256_hex;
-use cmautobuy_protocol::{DeviceId, ErrorCode, EventId, IdempotencyKey, Password, RemoteTaskId, ServerStatus, TaskType, UserId, WireTime};
+use cmautobuy_protocol::{
+    DeviceId, ErrorCode, EventId, ExecutionMode, IdempotencyKey, RemoteTaskId, ServerStatus, TaskType, UserId, WireTime,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::house::{Call, House};
+use super::{Admin, checked_limit, images, no_such};
+use crate::house::Call;
 use crate::life::LifeEvent;
 use crate::refusal::{CallError, Refusal};
-use crate::secret::hash_password;
 use crate::store::admin_idempotency::{admin_idempotency_get, admin_idempotency_insert};
-use crate::store::device::{device_authorize, device_forget_instance};
 use crate::store::event::{event_insert, event_list};
 use crate::store::execution::{execution_finish, execution_list};
 use crate::store::result::result_list;
-use crate::store::session::{session_delete_of_device_not, session_delete_of_user};
-use crate::store::task::{TaskRow, task_by_external_ref, task_get, task_insert, task_list, task_summary};
-use crate::store::user::{UserRow, user_by_id, user_by_name, user_insert, user_set_password};
+use crate::store::task::{TaskRow, task_by_external_ref, task_created_by, task_get, task_insert, task_summary};
+use crate::store::task_list::{TaskFilter, task_list};
 use crate::work::{Actor, EventKind, Step, transition};
 
-const PASSWORD_CHARS: std::ops::RangeInclusive<usize> = 8..=200;
-const MAX_NAME_CHARS: usize = 64;
 const MAX_URL_CHARS: usize = 2_000;
 const MAX_TEXT_CHARS: usize = 500;
-/// Tasks on one page when the caller does not say.
-pub const DEFAULT_PAGE: u32 = 50;
-/// Most tasks on one page.
-pub const MAX_PAGE: u32 = 200;
 
 /// `POST /admin/tasks/{id}/close` (D4).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CloseTask {
     /// Kept in the task's events.
+    #[schema(min_length = 1, max_length = 500)]
     pub reason: String,
     pub expected_version: u64,
     /// A person looked through the order list; needed when an order may exist.
@@ -42,95 +36,48 @@ pub struct CloseTask {
     pub order_checked: bool,
 }
 
-/// What an administrator may do. Every call is one transaction on the calling thread and blocks for it: from async code, call it on a
-/// blocking thread.
-#[derive(Debug, Clone, Copy)]
-pub struct Admin<'a> {
-    house: &'a House,
-    actor: Actor,
+/// Which tasks [`Admin::list`] lists; `None` is any.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct TaskQuery {
+    pub status: Option<ServerStatus>,
+    pub task_type: Option<TaskType>,
+    pub execution_mode: Option<ExecutionMode>,
+    /// Who holds it or held it last.
+    pub device_id: Option<DeviceId>,
+    /// Who holds it or held it last.
+    pub user_id: Option<UserId>,
+    /// The whole of it.
+    pub external_ref: Option<String>,
+    #[param(pattern = "^[0-9]{1,20}$")]
+    pub goods_id: Option<String>,
+    /// Part of the title; upper and lower case are the same.
+    pub title: Option<String>,
+    /// Created at this time or later.
+    pub created_from: Option<WireTime>,
+    /// Created before this time.
+    pub created_before: Option<WireTime>,
+    pub cancel_requested: Option<bool>,
+    pub order_may_exist: Option<bool>,
+    /// Kept from being claimed since a restore (D7).
+    pub held: Option<bool>,
+    /// `next` of the page before.
+    pub cursor: Option<String>,
+    /// Tasks on the page: 50 when absent.
+    #[param(minimum = 1, maximum = 200)]
+    pub limit: Option<u32>,
 }
 
-impl<'a> Admin<'a> {
-    pub(crate) fn new(house: &'a House, actor: Actor) -> Self {
-        Self { house, actor }
-    }
+/// `POST /admin/tasks/{id}/release-hold` (D7).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ReleaseHold {
+    pub expected_version: u64,
+    /// A person looked through the order list: what the task would buy was not bought after the backup.
+    pub order_checked: bool,
+}
 
-    /// # Errors
-    /// 422 `MALFORMED` for a name or password out of bounds or no role; 409 `ALREADY_EXISTS` when the name is taken.
-    pub fn create_user(&self, new: &CreateUser) -> Result<UserCreated, CallError> {
-        let name = new.user_name.trim();
-        if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
-            return Err(Refusal::malformed(format!("user_name must be 1 to {MAX_NAME_CHARS} visible characters")).into());
-        }
-        if new.roles.is_empty() {
-            return Err(Refusal::malformed("a user needs at least one role").into());
-        }
-        check_password(&new.password)?;
-        // Hashing takes its time: not inside the transaction.
-        let password = hash_password(&new.password)?;
-        self.house.write(|call| {
-            if user_by_name(call.tx, name)?.is_some() {
-                return Err(Refusal::new(ErrorCode::AlreadyExists, format!("user {name} exists")).into());
-            }
-            let user_id = UserId::from_uuid(call.new_id());
-            let user = UserRow { user_id, user_name: name.to_owned(), password, roles: new.roles.clone(), disabled: false };
-            user_insert(call.tx, &user, call.now)?;
-            tracing::info!(%user_id, actor = %self.actor, "user created");
-            Ok(UserCreated { user_id })
-        })
-    }
-
-    /// The id of a user by name.
-    ///
-    /// # Errors
-    /// [`CallError::Store`] only.
-    pub fn user_id(&self, user_name: &str) -> Result<Option<UserId>, CallError> {
-        self.house.read(|call| Ok(user_by_name(call.tx, user_name)?.map(|user| user.user_id)))
-    }
-
-    /// Sets a new password and ends every login of the user.
-    ///
-    /// # Errors
-    /// 404 for an unknown name, 422 for a password out of bounds.
-    pub fn set_password(&self, user_name: &str, password: &Password) -> Result<(), CallError> {
-        check_password(password)?;
-        let password = hash_password(password)?;
-        self.house.write(|call| {
-            let user = user_by_name(call.tx, user_name)?.ok_or_else(|| no_such("user"))?;
-            user_set_password(call.tx, user.user_id, &password)?;
-            session_delete_of_user(call.tx, user.user_id)?;
-            tracing::info!(user_id = %user.user_id, actor = %self.actor, "password set");
-            Ok(())
-        })
-    }
-
-    /// Pre-authorises a device for a user (D13). A device of another user is moved and its logins there end (D7).
-    ///
-    /// # Errors
-    /// 404 for an unknown user, 422 for an empty or long name.
-    pub fn authorize_device(&self, new: &AuthorizeDevice) -> Result<(), CallError> {
-        let name = new.name.trim();
-        if name.is_empty() || name.chars().count() > MAX_NAME_CHARS {
-            return Err(Refusal::malformed(format!("name must be 1 to {MAX_NAME_CHARS} characters")).into());
-        }
-        self.house.write(|call| {
-            user_by_id(call.tx, new.user_id)?.ok_or_else(|| no_such("user"))?;
-            device_authorize(call.tx, new.device_id, new.user_id, name, call.now)?;
-            session_delete_of_device_not(call.tx, new.device_id, new.user_id)?;
-            tracing::info!(device_id = %new.device_id, user_id = %new.user_id, actor = %self.actor, "device authorised");
-            Ok(())
-        })
-    }
-
-    /// Forgets which instance of a device was heard last, so that a new one need not wait out the TTL (D19). Only for a person who knows that
-    /// the old instance is gone.
-    ///
-    /// # Errors
-    /// 404 for an unknown device.
-    pub fn forget_instance(&self, device: DeviceId) -> Result<(), CallError> {
-        self.house.write(|call| if device_forget_instance(call.tx, device)? { Ok(()) } else { Err(no_such("device").into()) })
-    }
-
+impl Admin<'_> {
     /// Creates a task. The same key again gives the same task as it stands now; a taken `external_ref` names the task that has it (D19).
     ///
     /// # Errors
@@ -148,20 +95,7 @@ impl<'a> Admin<'a> {
             if let Some(task) = taken {
                 return Err(Refusal::new(ErrorCode::AlreadyExists, format!("this external_ref exists as task {task}")).into());
             }
-            let task = RemoteTaskId::from_uuid(call.new_id());
-            task_insert(call.tx, task, &goods, asked, self.actor, call.now)?;
-            let event = TaskEvent {
-                kind: EventKind::TaskCreated.as_str().to_owned(),
-                actor: self.actor.to_string(),
-                from_status: None,
-                to_status: ServerStatus::Pending,
-                version: 1,
-                claim_generation: 0,
-                execution_id: None,
-                detail: None,
-                at: call.now,
-            };
-            event_insert(call.tx, EventId::from_uuid(call.new_id()), task, &event)?;
+            let task = insert(call, self.actor, asked, &goods)?;
             if let Some(key) = key {
                 admin_idempotency_insert(call.tx, self.actor, key, &request_sha256, task, call.now)?;
             }
@@ -170,19 +104,31 @@ impl<'a> Admin<'a> {
         })
     }
 
-    /// Newest first. `cursor` is [`TaskPage::next`] of the page before.
+    /// Newest first.
     ///
     /// # Errors
-    /// 422 for a cursor this server did not make or a limit outside 1..=200.
-    pub fn list(&self, cursor: Option<&str>, limit: Option<u32>) -> Result<TaskPage, CallError> {
-        let limit = limit.unwrap_or(DEFAULT_PAGE);
-        if !(1..=MAX_PAGE).contains(&limit) {
-            return Err(Refusal::malformed(format!("limit must be 1 to {MAX_PAGE}")).into());
-        }
-        let after = cursor.map(|text| read_cursor(text).ok_or_else(|| Refusal::malformed("unknown cursor; start from the first page")));
-        let after = after.transpose()?;
+    /// 422 for a cursor this server did not make, a limit outside 1..=200, or a goods number that is none.
+    pub fn list(&self, asked: &TaskQuery) -> Result<TaskPage, CallError> {
+        let limit = checked_limit(asked.limit)?;
+        let after = asked.cursor.as_deref().map(|text| read_cursor(text).ok_or_else(Refusal::unknown_cursor)).transpose()?;
+        let goods_id = asked.goods_id.as_deref().map(str::parse::<GoodsId>).transpose();
+        let filter = TaskFilter {
+            status: asked.status,
+            task_type: asked.task_type,
+            execution_mode: asked.execution_mode,
+            device: asked.device_id,
+            user: asked.user_id,
+            external_ref: asked.external_ref.as_deref(),
+            goods_id: goods_id.map_err(|fault| Refusal::malformed(format!("goods_id: {fault}")))?,
+            title: asked.title.as_deref(),
+            created_from: asked.created_from,
+            created_before: asked.created_before,
+            cancel_requested: asked.cancel_requested,
+            order_may_exist: asked.order_may_exist,
+            held: asked.held,
+        };
         self.house.read(|call| {
-            let mut tasks = task_list(call.tx, after, limit + 1)?;
+            let mut tasks = task_list(call.tx, &filter, after, limit + 1)?;
             let has_more = tasks.len() > limit as usize;
             tasks.truncate(limit as usize);
             let next = tasks.last().filter(|_| has_more).map(|last| format!("{}_{}", last.created_at, last.task_id));
@@ -195,6 +141,9 @@ impl<'a> Admin<'a> {
     pub fn detail(&self, task: RemoteTaskId) -> Result<TaskDetail, CallError> {
         self.house.read(|call| {
             Ok(TaskDetail {
+                asked: Some(get(call, task)?.asked),
+                created_by: task_created_by(call.tx, task)?,
+                reference_image: images::about(call, task)?,
                 task: summary(call, task)?,
                 events: event_list(call.tx, task)?,
                 executions: execution_list(call.tx, task)?,
@@ -239,15 +188,12 @@ impl<'a> Admin<'a> {
     /// nobody checked; 409 `VERSION_CONFLICT`; 422 for an empty reason.
     pub fn close(&self, task: RemoteTaskId, close: &CloseTask) -> Result<TaskSummary, CallError> {
         let reason = close.reason.trim();
-        if reason.is_empty() || reason.chars().count() > MAX_TEXT_CHARS {
+        if reason.is_empty() || close.reason.chars().count() > MAX_TEXT_CHARS {
             return Err(Refusal::malformed(format!("reason must be 1 to {MAX_TEXT_CHARS} characters")).into());
         }
         self.house.write(|call| {
             let mut row = get(call, task)?;
-            if row.version != close.expected_version {
-                let message = format!("expected version {}, the task is at {}; look again", close.expected_version, row.version);
-                return Err(Refusal::new(ErrorCode::VersionConflict, message).about(row.own()).into());
-            }
+            must_be_at(&row, close.expected_version)?;
             let illegal = |why| Err(Refusal::new(ErrorCode::IllegalState, why).about(row.own()).into());
             if row.lease_lives(call.now) {
                 return illegal("the device still holds a live lease; cancel the task or wait until the lease runs out");
@@ -264,18 +210,63 @@ impl<'a> Admin<'a> {
             summary(call, task)
         })
     }
+
+    /// D7: lets a live purchase that a restore held go on as it stands.
+    ///
+    /// # Errors
+    /// 404 for an unknown task; 409 `VERSION_CONFLICT`; 409 `ILLEGAL_STATE` when it is not held or has ended, or nobody looked through the
+    /// order list.
+    pub fn release_hold(&self, task: RemoteTaskId, asked: &ReleaseHold) -> Result<TaskSummary, CallError> {
+        self.house.write(|call| {
+            let mut row = get(call, task)?;
+            must_be_at(&row, asked.expected_version)?;
+            let illegal = |why| Err(Refusal::new(ErrorCode::IllegalState, why).about(row.own()).into());
+            if row.held_at.is_none() {
+                return illegal("the task is not held");
+            }
+            if !asked.order_checked {
+                return illegal("it may have been bought after the backup; look through the order list, then say order_checked");
+            }
+            let step = Step { life: LifeEvent::ReleaseHold, kind: EventKind::HoldReleased, actor: self.actor, detail: None };
+            transition(call, &mut row, step, |row| row.held_at = None)?;
+            summary(call, task)
+        })
+    }
 }
 
-fn get(call: Call<'_>, task: RemoteTaskId) -> Result<TaskRow, CallError> {
+/// Makes a checked task with its first event.
+pub(super) fn insert(call: Call<'_>, actor: Actor, asked: &CreateTask, goods: &GoodsId) -> Result<RemoteTaskId, CallError> {
+    let task = RemoteTaskId::from_uuid(call.new_id());
+    task_insert(call.tx, task, goods, asked, actor, call.now)?;
+    let event = TaskEvent {
+        kind: EventKind::TaskCreated.as_str().to_owned(),
+        actor: actor.to_string(),
+        from_status: None,
+        to_status: ServerStatus::Pending,
+        version: 1,
+        claim_generation: 0,
+        execution_id: None,
+        detail: None,
+        at: call.now,
+    };
+    event_insert(call.tx, EventId::from_uuid(call.new_id()), task, &event)?;
+    Ok(task)
+}
+
+pub(super) fn get(call: Call<'_>, task: RemoteTaskId) -> Result<TaskRow, CallError> {
     Ok(task_get(call.tx, task)?.ok_or_else(|| no_such("task"))?)
+}
+
+fn must_be_at(row: &TaskRow, expected: u64) -> Result<(), CallError> {
+    if row.version == expected {
+        return Ok(());
+    }
+    let message = format!("expected version {expected}, the task is at {}; look again", row.version);
+    Err(Refusal::new(ErrorCode::VersionConflict, message).about(row.own()).into())
 }
 
 fn summary(call: Call<'_>, task: RemoteTaskId) -> Result<TaskSummary, CallError> {
     Ok(task_summary(call.tx, task)?.ok_or_else(|| no_such("task"))?)
-}
-
-fn no_such(what: &str) -> Refusal {
-    Refusal::new(ErrorCode::NotFound, format!("no such {what}"))
 }
 
 fn read_cursor(text: &str) -> Option<(WireTime, RemoteTaskId)> {
@@ -283,15 +274,8 @@ fn read_cursor(text: &str) -> Option<(WireTime, RemoteTaskId)> {
     Some((at.parse().ok()?, id.parse().ok()?))
 }
 
-fn check_password(password: &Password) -> Result<(), Refusal> {
-    if PASSWORD_CHARS.contains(&password.reveal().chars().count()) {
-        return Ok(());
-    }
-    Err(Refusal::malformed(format!("a password must be {} to {} characters", PASSWORD_CHARS.start(), PASSWORD_CHARS.end())))
-}
-
 /// What a client could never work on is refused here, where a person can still mend it.
-fn check_task(asked: &CreateTask) -> Result<GoodsId, Refusal> {
+pub(super) fn check_task(asked: &CreateTask) -> Result<GoodsId, Refusal> {
     if asked.goods_url.chars().count() > MAX_URL_CHARS {
         return Err(Refusal::malformed(format!("goods_url must be at most {MAX_URL_CHARS} characters")));
     }

@@ -1,0 +1,15 @@
+DROP TABLE admin_idempotency;
+DROP TABLE task_events;
+DROP TABLE reported_orders;
+DROP TABLE results;
+DROP TABLE idempotency;
+DROP TABLE attempts;
+DROP TABLE executions;
+DROP TABLE dispatches;
+DROP TABLE tasks;
+DROP TABLE refresh_tokens;
+DROP TABLE access_tokens;
+DROP TABLE sessions;
+DROP TABLE devices;
+DROP TABLE users;
+DROP TABLE meta;

@@ -1,0 +1,10 @@
+DROP INDEX tasks_to_cancel;
+DROP INDEX tasks_with_doubt;
+DROP INDEX tasks_by_goods;
+DROP INDEX tasks_by_status;
+DROP INDEX tasks_by_user;
+DROP INDEX tasks_by_device;
+CREATE INDEX tasks_by_device ON tasks (device_id) WHERE device_id IS NOT NULL;
+DROP INDEX tasks_in_hand;
+DROP TABLE reference_images;
+DROP TABLE imports;

@@ -1,6 +1,8 @@
 //! The goods the simulated shop sells: invented texts, read once from `data/catalogue.toml`.
 //! It is the truth tests compare with, so it never knows what a screen currently shows.
 
+mod seeded;
+
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -8,6 +10,8 @@ use serde::Deserialize;
 use thiserror::Error;
 
 const BUILTIN: &str = include_str!("../data/catalogue.toml");
+/// How many goods a seed adds to the named ones.
+const SEEDED_GOODS: usize = 200;
 
 /// Every goods the phone can open.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -48,8 +52,31 @@ pub struct Goods {
     pub glued: Option<String>,
     /// Paid from the wallet, so the submit amount is below the price.
     pub balance_cent: u64,
+    /// How the goods page words its price.
+    pub offer: Offer,
+    /// A video floats over the goods page until somebody closes it.
+    pub video: bool,
+    /// The sheet has rows that are no choice: 列表/大图, a bubble, 一次选多款.
+    pub extras: bool,
     /// What the picture shows.
     pub art: Art,
+}
+
+/// How a price is worded (facts/pdd §2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Offer {
+    /// `¥19.9` or `¥19.9起`.
+    #[default]
+    Plain,
+    /// `¥19.9-35.8`.
+    Range,
+    /// `券后¥19.9` beside `优惠5元`; the sheet's header says 券后 too.
+    Coupon,
+    /// `补贴价¥19.9` beside the price without the subsidy.
+    Subsidised,
+    /// `秒杀价¥19.9` beside `即将恢复29.9元`, with a countdown.
+    Limited,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +158,14 @@ impl Catalogue {
         PARSED.get_or_init(|| Self::from_toml(BUILTIN).expect("the shipped catalogue is tested")).clone()
     }
 
+    /// The shipped goods and 200 more by seed: at least 213 goods, the named ones first.
+    pub fn seeded(seed: u64) -> Self {
+        let mut all = Self::builtin();
+        let more = seeded::goods(seed, SEEDED_GOODS, &all.goods);
+        all.goods.extend(more);
+        all
+    }
+
     /// Reads a catalogue in the format of `data/catalogue.toml`.
     pub fn from_toml(text: &str) -> Result<Self, CatalogueError> {
         let raw: RawCatalogue = toml::from_str(text).map_err(CatalogueError::Toml)?;
@@ -201,6 +236,12 @@ struct RawGoods {
     glued: Option<String>,
     #[serde(default)]
     balance_cent: u64,
+    #[serde(default)]
+    offer: Offer,
+    #[serde(default)]
+    video: bool,
+    #[serde(default)]
+    extras: bool,
     art: Art,
     #[serde(default)]
     dimensions: Vec<RawDimension>,
@@ -287,6 +328,9 @@ impl RawGoods {
             price_in_chip: self.price_in_chip,
             glued: self.glued,
             balance_cent: self.balance_cent,
+            offer: self.offer,
+            video: self.video,
+            extras: self.extras,
             art: self.art,
         })
     }

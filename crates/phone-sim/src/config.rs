@@ -5,6 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::catalogue::Catalogue;
+use crate::faults::FaultPlan;
+use crate::replay::Recording;
+use crate::scenario::{GoodsChoice, Scenario};
 
 /// How the simulated phone is set up.
 #[derive(Debug, Clone)]
@@ -19,6 +22,11 @@ pub struct SimConfig {
     pub pdd_installed: bool,
     /// Same seed, same phone: swipe jitter and AUTH tokens come from it.
     pub seed: u64,
+    pub scenario: Scenario,
+    /// Which faults begin when.
+    pub plan: FaultPlan,
+    /// Plays a recorded run back instead of the model.
+    pub replay: Option<Recording>,
 }
 
 impl Default for SimConfig {
@@ -31,7 +39,25 @@ impl Default for SimConfig {
             catalogue: Catalogue::builtin(),
             pdd_installed: true,
             seed: 7,
+            scenario: Scenario::default(),
+            plan: FaultPlan::default(),
+            replay: None,
         }
+    }
+}
+
+impl SimConfig {
+    /// The phone of a scenario: its goods, seed, pace and faults in place of the defaults.
+    #[must_use]
+    pub fn with_scenario(mut self, scenario: Scenario) -> Self {
+        self.seed = scenario.seed.unwrap_or(self.seed);
+        self.dump_time = scenario.dump_ms.map_or(self.dump_time, Duration::from_millis);
+        if scenario.goods == GoodsChoice::Seeded {
+            self.catalogue = Catalogue::seeded(self.seed);
+        }
+        self.plan = FaultPlan { rules: scenario.faults.clone(), seed: self.seed };
+        self.scenario = scenario;
+        self
     }
 }
 
@@ -49,36 +75,6 @@ pub enum Auth {
     Deny,
 }
 
-/// A misbehaviour to switch on. Those with `times` wear off; the others stay until
-/// [`crate::Sim::clear_faults`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// `uiautomator dump` never ends (until cleared, or `pkill`).
-    HangDump,
-    /// `uiautomator dump` dies with 137 and says nothing.
-    DumpExit137 { times: u32 },
-    /// `could not get idle state` after about 28 dump times (at most 10 s), exit 0.
-    NeverIdle,
-    /// `null root node`, exit 0, no file.
-    NullRoot { times: u32 },
-    /// The file ends in the middle.
-    TruncatedXml { times: u32 },
-    /// Every connection is closed, and new ones are too.
-    DropConnections,
-    /// Goods links end on 安全验证.
-    CaptchaOnGoods,
-    /// Everything in Pinduoduo ends on the login page.
-    LoginWall,
-    /// Goods links end on a network error.
-    NetworkError,
-    /// The dump says it succeeded but leaves the previous tree in the file.
-    StaleFile,
-    /// The screen is off behind a keyguard that WAKEUP alone does not open.
-    ScreenLocked,
-    /// The tree carries a second window: system icons whose descriptions are notification texts.
-    SystemUiNotification,
-}
-
 /// One thing done to the phone and what it met, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalEntry {
@@ -91,8 +87,17 @@ pub struct JournalEntry {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JournalKind {
-    Tap { x: i32, y: i32 },
-    Swipe { from: (i32, i32), to: (i32, i32), duration_ms: u32 },
+    Tap {
+        x: i32,
+        y: i32,
+    },
+    /// An accessibility click by text, sent by an agent.
+    Click(String),
+    Swipe {
+        from: (i32, i32),
+        to: (i32, i32),
+        duration_ms: u32,
+    },
     Key(u32),
     Text(String),
     Link(String),

@@ -1,18 +1,25 @@
 //! A phone that speaks real ADB over TCP with a Pinduoduo model in it, for the demo, for training
 //! and for tests. The stock `adb` client works against it.
 //!
-//! It never talks to a network beyond its listening socket, and it never accepts a payment:
-//! [`Sim::payments_accepted`] is always 0 because no code counts one.
+//! It never talks to a network beyond its listening sockets. It counts the orders and the payments that would have been made
+//! ([`Sim::orders_created`], [`Sim::payments_accepted`]), and nothing else comes of them.
 
 mod adb;
+mod agent;
 mod catalogue;
 mod clock;
 mod config;
+mod dice;
+mod faults;
+mod http;
 mod model;
 mod phone;
 mod render;
+mod replay;
+mod scenario;
 mod shell;
 mod view;
+mod web;
 mod xml;
 
 use std::io;
@@ -23,9 +30,13 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
-pub use catalogue::{Abandon, Art, Catalogue, CatalogueError, ChipLayout, ChipStyle, DimValue, Dimension, DimensionKind, Goods};
-pub use config::{Auth, Fault, JournalEntry, JournalKind, SimConfig};
+pub use catalogue::{Abandon, Art, Catalogue, CatalogueError, ChipLayout, ChipStyle, DimValue, Dimension, DimensionKind, Goods, Offer};
+pub use config::{Auth, JournalEntry, JournalKind, SimConfig};
+pub use faults::{Fault, FaultPlan, FaultRule, Moment};
 use phone::{Phone, until};
+pub use replay::{Recording, ReplayError};
+pub use scenario::{Behaviour, GoodsChoice, OrderBefore, OrderStatus, PopupRule, Scenario, ScenarioError, Trigger};
+pub use web::Reach;
 
 /// A running simulated phone. Dropping it ends it as [`Sim::stop`] does, without waiting.
 #[derive(Debug)]
@@ -33,6 +44,17 @@ pub struct Sim {
     addr: SocketAddr,
     phone: Arc<Phone>,
     listening: JoinHandle<()>,
+}
+
+/// An order as the phone has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderMade {
+    pub order_sn: String,
+    pub goods_id: String,
+    pub spec: String,
+    pub quantity: u32,
+    pub amount_cent: u64,
+    pub status: OrderStatus,
 }
 
 /// Starts listening; fails when the address cannot be bound.
@@ -78,12 +100,38 @@ impl Sim {
 
     /// Orders the submit button created. A reader must leave this at 0.
     pub fn orders_created(&self) -> u32 {
-        self.phone.with_model(|model| model.orders_created())
+        self.phone.with_model(|model| model.counts.orders)
     }
 
-    /// Always 0: no page of the model can complete a payment.
+    /// Payments that would have been made: somebody touched the button of the payment layer, or ordered where no password is asked for.
+    /// No program may ever leave this above 0.
     pub fn payments_accepted(&self) -> u32 {
-        0
+        self.phone.with_model(|model| model.counts.payments)
+    }
+
+    /// How often a payment layer came up, or was skipped because no password is asked for.
+    pub fn payments_opened(&self) -> u32 {
+        self.phone.with_model(|model| model.counts.payments_opened)
+    }
+
+    /// What those payments would have cost, in fen.
+    pub fn paid_cent(&self) -> u64 {
+        self.phone.with_model(|model| model.counts.paid_cent)
+    }
+
+    /// Every order, those from before included, the oldest first.
+    pub fn orders(&self) -> Vec<OrderMade> {
+        self.phone.with_model(|model| {
+            let made = |order: &model::Order| OrderMade {
+                order_sn: order.sn.clone(),
+                goods_id: model.catalogue.goods[order.goods].goods_id.clone(),
+                spec: order.spec.clone(),
+                quantity: order.quantity,
+                amount_cent: order.amount_cent,
+                status: order.status,
+            };
+            model.orders().iter().map(made).collect()
+        })
     }
 
     pub fn set_fault(&self, fault: Fault) {
@@ -94,20 +142,46 @@ impl Sim {
         self.phone.clear_faults();
     }
 
+    /// Begins a schedule of faults in place of the one that ran.
+    pub fn play(&self, plan: FaultPlan) {
+        self.phone.play(plan);
+    }
+
+    /// Brings up a layer of `resources/phone-sim/popups.toml` at once; false when there is none of that name.
+    pub fn raise_popup(&self, name: &str) -> bool {
+        self.phone.raise(name)
+    }
+
+    /// Names of all layers.
+    pub fn popups() -> Vec<&'static str> {
+        model::popup_names().collect()
+    }
+
     /// Answers the `Allow USB debugging?` prompt of [`Auth::AllowAny`] with `ask`.
     pub fn answer_key_prompt(&self, allow: bool) {
         self.phone.answer_key_prompt(allow);
     }
 
-    /// `launcher`, `home`, `goods:<id>`, `sheet:<id>`, `abandon`, `payment`, `captcha`, `login`,
-    /// `sold_out`, `removed`, `network_error`, `gallery`, `orders`, `locked` or `screen_off`.
+    /// `launcher`, `market`, `home`, `goods:<id>`, `sheet:<id>`, `confirm:<id>`, `abandon`, `payment`, `paid`, `captcha`, `risk`,
+    /// `real_name`, `login`, `sold_out`, `removed`, `network_error`, `gallery`, `orders`, `order:<sn>`, `promo`, `popup:<name>`, `locked`,
+    /// `screen_off` or `replay:<capture>`.
     pub fn screen_name(&self) -> String {
-        self.phone.with_model(|model| model.screen_name())
+        self.phone.screen_name()
     }
 
-    /// The screen as a 1080x2400 PNG.
+    /// The screen as a PNG, 1080x2400 unless it lies on its side or a recording says otherwise.
     pub fn screenshot_png(&self) -> Vec<u8> {
         self.phone.screenshot()
+    }
+
+    /// Serves the page that shows the screen, with the control call; returns where.
+    pub async fn serve_screen(&self, at: SocketAddr, reach: Reach) -> io::Result<SocketAddr> {
+        web::start(self.phone.clone(), at, web::Serve::Screen, reach).await
+    }
+
+    /// Serves the control call alone; returns where.
+    pub async fn serve_control(&self, at: SocketAddr, reach: Reach) -> io::Result<SocketAddr> {
+        web::start(self.phone.clone(), at, web::Serve::Control, reach).await
     }
 
     /// Closes every connection and waits for them.

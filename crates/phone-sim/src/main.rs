@@ -1,13 +1,14 @@
 //! The simulated phone as a program, for `adb connect` by hand and for training.
 //! It starts nothing but the library.
 
+use std::error::Error;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use cmautobuy_phone_sim::{Auth, Catalogue, Fault, SimConfig, start};
+use cmautobuy_phone_sim::{Auth, Catalogue, Fault, FaultPlan, Reach, Recording, Scenario, SimConfig, start};
 
 /// A simulated phone with Pinduoduo on it. Connect with `adb connect <address>`.
 #[derive(Debug, Parser)]
@@ -35,6 +36,24 @@ struct Options {
     /// Start with a misbehaviour; may be given several times.
     #[arg(long, value_enum)]
     fault: Vec<FaultOption>,
+    /// A shipped scenario by name, or a scenario file. `--scenario list` prints the names.
+    #[arg(long)]
+    scenario: Option<String>,
+    /// A random schedule of faults by this seed, in place of the scenario's own.
+    #[arg(long)]
+    random_faults: Option<u64>,
+    /// Play a recorded run back instead of the model; see resources/phone-sim/README.md for the format.
+    #[arg(long)]
+    replay: Option<PathBuf>,
+    /// Serve a page that shows the screen and takes taps, such as 127.0.0.1:15580.
+    #[arg(long)]
+    screen: Option<SocketAddr>,
+    /// Serve the control call alone, such as 127.0.0.1:15581.
+    #[arg(long)]
+    control: Option<SocketAddr>,
+    /// Let other computers reach --screen and --control.
+    #[arg(long)]
+    open_to_network: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -72,8 +91,15 @@ async fn main() -> ExitCode {
 }
 
 async fn run(options: Options) -> Result<(), String> {
+    if options.scenario.as_deref() == Some("list") {
+        for name in Scenario::names() {
+            let about = Scenario::named(name).map(|one| one.about).unwrap_or_default();
+            tracing::info!("{name}: {about}");
+        }
+        return Ok(());
+    }
     let catalogue = match &options.catalogue {
-        None => Catalogue::builtin(),
+        None => Catalogue::seeded(options.seed),
         Some(path) => {
             let text =
                 std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}. Check the path.", path.display()))?;
@@ -92,6 +118,16 @@ async fn run(options: Options) -> Result<(), String> {
         catalogue,
         pdd_installed: !options.without_pdd,
         seed: options.seed,
+        replay: options.replay.as_deref().map(recording).transpose()?,
+        ..SimConfig::default()
+    };
+    let config = match &options.scenario {
+        None => config,
+        Some(wanted) => config.with_scenario(scenario(wanted)?),
+    };
+    let config = match options.random_faults {
+        None => config,
+        Some(seed) => SimConfig { plan: FaultPlan::random(seed), ..config },
     };
     let sim = start(config).await.map_err(|error| format!("cannot listen on {}: {error}. Choose another --listen.", options.listen))?;
     for fault in options.fault {
@@ -107,7 +143,45 @@ async fn run(options: Options) -> Result<(), String> {
         });
     }
     tracing::info!("listening; connect with: adb connect {}", sim.addr());
+    let reach = if options.open_to_network { Reach::Network } else { Reach::ThisComputer };
+    let cannot = |at: SocketAddr, error: std::io::Error| {
+        format!("cannot serve on {at}: {error}. Choose a loopback address, or add --open-to-network.")
+    };
+    if let Some(at) = options.screen {
+        let at = sim.serve_screen(at, reach).await.map_err(|error| cannot(at, error))?;
+        tracing::info!("the screen is at http://{at}/");
+    }
+    if let Some(at) = options.control {
+        let at = sim.serve_control(at, reach).await.map_err(|error| cannot(at, error))?;
+        tracing::info!("the control call is at http://{at}/state");
+    }
     tokio::signal::ctrl_c().await.map_err(|error| format!("cannot wait for Ctrl-C: {error}"))?;
     sim.stop().await;
     Ok(())
+}
+
+/// A shipped scenario, else a file.
+fn scenario(wanted: &str) -> Result<Scenario, String> {
+    if let Some(shipped) = Scenario::named(wanted) {
+        return Ok(shipped);
+    }
+    let text = std::fs::read_to_string(wanted).map_err(|error| {
+        format!("{wanted} is no shipped scenario and cannot be read: {error}. `--scenario list` prints the shipped ones.")
+    })?;
+    Scenario::from_toml(&text).map_err(|error| format!("{wanted} is no scenario: {}", chain(&error)))
+}
+
+fn recording(path: &Path) -> Result<Recording, String> {
+    Recording::open(path).map_err(|error| format!("{} is no recording: {}", path.display(), chain(&error)))
+}
+
+fn chain(error: &dyn Error) -> String {
+    let mut all = error.to_string();
+    let mut source = error.source();
+    while let Some(next) = source {
+        all.push_str(": ");
+        all.push_str(&next.to_string());
+        source = next.source();
+    }
+    all
 }

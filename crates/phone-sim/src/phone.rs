@@ -1,6 +1,9 @@
 //! The phone around the model: files, settings, faults, journal. Everything ADB can reach goes
 //! through here under one lock that is never held across an await.
 
+mod files;
+mod trouble;
+
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,10 +11,15 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::sync::{oneshot, watch};
 
-use crate::config::{Auth, Fault, JournalEntry, JournalKind, SimConfig};
-use crate::model::{Model, Opened};
+use crate::clock;
+use crate::config::{Auth, JournalEntry, JournalKind, SimConfig};
+use crate::faults::{FaultPlan, Moment, Playing};
+use crate::model::{DENSITY, HEIGHT, Model, Opened, PDD, WIDTH};
+use crate::replay::Replay;
+use crate::scenario::{Scenario, Trigger};
 use crate::view::Window;
 use crate::{render, xml};
+pub(crate) use trouble::{Fate, Faults};
 
 /// What every connection watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,20 +27,24 @@ pub(crate) struct Control {
     pub(crate) stop: bool,
     /// While true, connections are closed as soon as they exist.
     pub(crate) dropping: bool,
+    /// While true, new connections are never answered.
+    pub(crate) silent: bool,
+    /// While true, no key opens the phone.
+    pub(crate) locked_out: bool,
     /// Counts events that close every connection (a reboot).
     pub(crate) hangups: u64,
     /// Counts events that end running dumps (`pkill`, cleared faults).
     pub(crate) kills: u64,
+    /// Counts events that end a resident agent.
+    pub(crate) agent_kills: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Faults {
-    hang: bool,
-    exit_137: u32,
-    never_idle: bool,
-    null_root: u32,
-    truncated: u32,
-    stale: bool,
+/// The resident agent, while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Agent {
+    pub(crate) port: u16,
+    /// As the agent's configurator has it; 10,000 until somebody says otherwise.
+    pub(crate) idle_ms: u64,
 }
 
 #[derive(Debug)]
@@ -41,6 +53,9 @@ struct State {
     files: BTreeMap<String, Vec<u8>>,
     settings: BTreeMap<String, String>,
     faults: Faults,
+    plan: Playing,
+    replay: Option<Replay>,
+    agent: Option<Agent>,
     journal: Vec<JournalEntry>,
     dumping: bool,
     last_dump: String,
@@ -59,14 +74,24 @@ pub(crate) struct Phone {
     state: Mutex<State>,
 }
 
+/// Size of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Screen {
+    pub(crate) width: i32,
+    pub(crate) height: i32,
+    pub(crate) density: u32,
+}
+
 /// How one `uiautomator dump` will go; decided when it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DumpPlan {
     Normal,
     Hang,
     Exit137,
+    /// Dies with a stack trace about a character.
+    Emoji,
     NeverIdle,
-    /// Another dump holds the only UiAutomation connection.
+    /// Another program holds the only UiAutomation connection.
     Taken,
 }
 
@@ -77,6 +102,8 @@ pub(crate) enum Dumped {
     Xml(Vec<u8>),
     /// Says it succeeded, writes nothing.
     Stale(Vec<u8>),
+    /// The same, and there never was a file.
+    Lost,
 }
 
 /// Waits for a change of the control that every connection watches.
@@ -99,11 +126,17 @@ impl Phone {
             ("system screen_off_timeout", "60000"),
             ("secure default_input_method", "com.android.inputmethod.latin/.LatinIME"),
         ];
+        let mut model = Model::new(config.catalogue, config.pdd_installed, config.seed);
+        model.now = clock::epoch_seconds();
+        model.set_up(&config.scenario);
         let state = State {
-            model: Model::new(config.catalogue, config.pdd_installed, config.seed),
+            model,
             files: BTreeMap::new(),
             settings: settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
             faults: Faults::default(),
+            plan: Playing::new(config.plan),
+            replay: config.replay.map(Replay::new),
+            agent: None,
             journal: Vec::new(),
             dumping: false,
             last_dump: String::new(),
@@ -112,13 +145,15 @@ impl Phone {
             rng: StdRng::seed_from_u64(config.seed ^ 0xadb),
             next_pid: 9000,
         };
-        Self {
+        let phone = Self {
             serial: config.serial,
             auth: config.auth,
             dump_time: config.dump_time,
             control: watch::Sender::new(Control::default()),
             state: Mutex::new(state),
-        }
+        };
+        phone.meet(Moment::Start);
+        phone
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -140,22 +175,78 @@ impl Phone {
         state.next_pid
     }
 
+    /// Replaces the scenario while the phone runs: its orders are added, layers and behaviour replaced, its faults begin counting anew.
+    /// Goods, seed and pace stay, because what is open must not change under a reader.
+    pub(crate) fn set_up(&self, scenario: &Scenario) {
+        {
+            let mut state = self.state();
+            state.model.now = clock::epoch_seconds();
+            state.model.set_up(scenario);
+        }
+        self.play(FaultPlan { rules: scenario.faults.clone(), seed: scenario.seed.unwrap_or_default() });
+    }
+
+    /// Begins a schedule of faults; what is on stays on.
+    pub(crate) fn play(&self, plan: FaultPlan) {
+        self.state().plan = Playing::new(plan);
+        self.meet(Moment::Start);
+    }
+
+    pub(crate) fn raise(&self, name: &str) -> bool {
+        self.state().model.raise(name)
+    }
+
+    pub(crate) fn screen_name(&self) -> String {
+        let state = self.state();
+        state.replay.as_ref().map_or_else(|| state.model.screen_name(), Replay::screen_name)
+    }
+
     // --- what a finger and a shell do -------------------------------------------------------
 
     fn act(&self, kind: JournalKind, apply: impl FnOnce(&mut Model) -> String) {
+        self.meet(Moment::Action);
         let mut state = self.state();
+        let state = &mut *state;
+        if let Some(replay) = &mut state.replay {
+            let screen = replay.screen_name();
+            let hit = replay.act();
+            state.journal.push(JournalEntry { kind, screen, hit });
+            return;
+        }
+        state.model.now = clock::epoch_seconds();
         let screen = state.model.screen_name();
-        let hit = apply(&mut state.model);
+        let touch = matches!(kind, JournalKind::Tap { .. } | JournalKind::Swipe { .. });
+        let in_app = touch && state.model.focus().is_some_and(|(package, _)| package == PDD);
+        let hit = if touch && state.faults.dead_taps > 0 {
+            state.faults.dead_taps -= 1;
+            "nothing: the touch was lost".to_owned()
+        } else if in_app && state.faults.crashes > 0 {
+            state.faults.crashes -= 1;
+            state.model.crash();
+            "the app crashed".to_owned()
+        } else {
+            apply(&mut state.model)
+        };
+        if state.model.focus().is_some_and(|(package, _)| package == PDD) && screen == "launcher" {
+            state.faults.entered();
+        }
         tracing::debug!(?kind, screen, hit, "input");
         state.journal.push(JournalEntry { kind, screen, hit });
     }
 
+    /// Where a touch lands on the page, which stays upright when the phone lies on its side.
+    fn upright(&self, at: (i32, i32)) -> (i32, i32) {
+        if self.with_model(|model| model.walls.rotated) { xml::from_side(at) } else { at }
+    }
+
     pub(crate) fn tap(&self, x: i32, y: i32) {
-        self.act(JournalKind::Tap { x, y }, |model| model.tap(x, y));
+        let (page_x, page_y) = self.upright((x, y));
+        self.act(JournalKind::Tap { x, y }, |model| model.tap(page_x, page_y));
     }
 
     pub(crate) fn swipe(&self, from: (i32, i32), to: (i32, i32), duration_ms: u32) {
-        self.act(JournalKind::Swipe { from, to, duration_ms }, |model| model.swipe(from, to, duration_ms));
+        let (page_from, page_to) = (self.upright(from), self.upright(to));
+        self.act(JournalKind::Swipe { from, to, duration_ms }, |model| model.swipe(page_from, page_to, duration_ms));
     }
 
     pub(crate) fn key(&self, code: u32) {
@@ -166,8 +257,23 @@ impl Phone {
         self.act(JournalKind::Text(typed.to_owned()), |_| "no field takes text".to_owned());
     }
 
+    /// An accessibility click by text; false when no such view is there.
+    pub(crate) fn click(&self, says: &str) -> bool {
+        let mut found = false;
+        self.act(JournalKind::Click(says.to_owned()), |model| {
+            let hit = model.click_by_text(says);
+            found = hit.is_some();
+            hit.unwrap_or_else(|| "nothing of that name".to_owned())
+        });
+        found
+    }
+
     pub(crate) fn open_link(&self, url: &str, package: Option<&str>) -> Opened {
+        self.meet(Moment::Link);
         let mut opened = Opened::Unresolved;
+        if self.replaying() {
+            opened = Opened::Yes("replay".to_owned());
+        }
         self.act(JournalKind::Link(url.to_owned()), |model| {
             opened = model.open_link(url, package);
             match &opened {
@@ -175,21 +281,23 @@ impl Phone {
                 Opened::Unresolved => "no activity takes it".to_owned(),
             }
         });
+        self.state().faults.entered();
         opened
     }
 
     pub(crate) fn launch(&self, package: &str) -> bool {
-        let mut done = false;
+        let mut done = self.replaying();
         self.act(JournalKind::Launch(package.to_owned()), |model| {
-            done = package == crate::model::PDD && model.launch();
+            done = package == PDD && model.launch();
             model.screen_name()
         });
+        self.state().faults.entered();
         done
     }
 
     pub(crate) fn force_stop(&self, package: &str) {
         self.act(JournalKind::ForceStop(package.to_owned()), |model| {
-            if package == crate::model::PDD {
+            if package == PDD {
                 model.force_stop();
             }
             model.screen_name()
@@ -201,70 +309,69 @@ impl Phone {
             let mut state = self.state();
             state.model.force_stop();
             state.model.key(3);
-        }
-        self.control.send_modify(|control| control.hangups += 1);
-    }
-
-    // --- faults -----------------------------------------------------------------------------
-
-    pub(crate) fn set_fault(&self, fault: Fault) {
-        let mut state = self.state();
-        match fault {
-            Fault::HangDump => state.faults.hang = true,
-            Fault::DumpExit137 { times } => state.faults.exit_137 = times,
-            Fault::NeverIdle => state.faults.never_idle = true,
-            Fault::NullRoot { times } => state.faults.null_root = times,
-            Fault::TruncatedXml { times } => state.faults.truncated = times,
-            Fault::StaleFile => state.faults.stale = true,
-            Fault::CaptchaOnGoods => state.model.walls.captcha = true,
-            Fault::LoginWall => state.model.walls.login = true,
-            Fault::NetworkError => state.model.walls.network = true,
-            Fault::SystemUiNotification => state.model.walls.notification = true,
-            Fault::ScreenLocked => {
-                state.model.walls.locked = true;
-                state.model.awake = false;
-            }
-            Fault::DropConnections => {
-                drop(state);
-                self.control.send_modify(|control| control.dropping = true);
-            }
-        }
-    }
-
-    pub(crate) fn clear_faults(&self) {
-        {
-            let mut state = self.state();
-            state.faults = Faults::default();
-            if state.model.walls.locked {
-                state.model.awake = true;
-            }
-            state.model.walls = crate::model::Walls::default();
+            state.agent = None;
         }
         self.control.send_modify(|control| {
-            control.dropping = false;
-            control.kills += 1;
+            control.hangups += 1;
+            control.agent_kills += 1;
         });
-    }
-
-    pub(crate) fn kill_dumps(&self) -> bool {
-        let running = self.state().dumping;
-        self.control.send_modify(|control| control.kills += 1);
-        running
     }
 
     // --- looking ----------------------------------------------------------------------------
 
-    fn windows(&self) -> Vec<Window> {
-        self.with_model(Model::windows)
+    fn replaying(&self) -> bool {
+        self.state().replay.is_some()
     }
 
+    pub(crate) fn screen(&self) -> Screen {
+        let state = self.state();
+        state.replay.as_ref().map_or(Screen { width: WIDTH, height: HEIGHT, density: DENSITY }, Replay::screen)
+    }
+
+    /// What is on the screen, as a PNG, without any fault of the picture.
     pub(crate) fn screenshot(&self) -> Vec<u8> {
-        render::png(&self.windows())
+        let (windows, rotated) = {
+            let state = self.state();
+            if let Some(replay) = &state.replay {
+                return replay.png().unwrap_or_else(|| render::blank(replay.screen(), 232));
+            }
+            (state.model.windows(), state.model.walls.rotated)
+        };
+        render::png(&windows, rotated)
+    }
+
+    /// What `screencap -p` writes.
+    pub(crate) fn screencap(&self) -> Vec<u8> {
+        self.meet(Moment::Screenshot);
+        let (black, warning, cut) = {
+            let mut state = self.state();
+            let cut = state.faults.cut_pngs > 0;
+            state.faults.cut_pngs = state.faults.cut_pngs.saturating_sub(1);
+            (state.faults.black, state.faults.png_warning, cut)
+        };
+        let mut png = if black { render::blank(self.screen(), 0) } else { self.screenshot() };
+        // What notices a picture comes up behind it.
+        self.state().model.trigger(Trigger::Screenshot);
+        if cut {
+            png.truncate(png.len() / 2);
+        }
+        if warning {
+            let mut all = b"[Warning] Multiple displays were found, but no display id was specified! Defaulting to the first display found, however this default is not guaranteed to be consistent across captures.\nA display id can be specified with the [-d display-id] option.\nSee \"dumpsys SurfaceFlinger --display-id\" for valid display IDs.\n".to_vec();
+            all.append(&mut png);
+            return all;
+        }
+        png
+    }
+
+    /// How long a dump takes now.
+    pub(crate) fn dump_time(&self) -> std::time::Duration {
+        self.dump_time + std::time::Duration::from_millis(u64::from(self.state().faults.slow_ms))
     }
 
     pub(crate) fn begin_dump(&self) -> DumpPlan {
+        self.meet(Moment::Dump);
         let mut state = self.state();
-        if state.dumping {
+        if state.dumping || state.faults.other_client || state.agent.is_some() {
             return DumpPlan::Taken;
         }
         if state.faults.exit_137 > 0 {
@@ -274,8 +381,10 @@ impl Phone {
         state.dumping = true;
         if state.faults.hang {
             DumpPlan::Hang
-        } else if state.faults.never_idle {
+        } else if state.faults.never_idle || state.model.restless() {
             DumpPlan::NeverIdle
+        } else if state.faults.emoji_kills && xml::has_emoji(&state.model.windows()) {
+            DumpPlan::Emoji
         } else {
             DumpPlan::Normal
         }
@@ -283,20 +392,32 @@ impl Phone {
 
     pub(crate) fn finish_dump(&self, compressed: bool) -> Dumped {
         let mut state = self.state();
+        let state = &mut *state;
         state.dumping = false;
         if state.faults.null_root > 0 {
             state.faults.null_root -= 1;
             return Dumped::NullRoot;
         }
-        let windows = state.model.windows();
+        if let Some(replay) = &mut state.replay {
+            return replay.look().map_or(Dumped::NullRoot, |xml| Dumped::Xml(xml.into_bytes()));
+        }
+        let windows = state.seen_windows();
         if windows.is_empty() {
             return Dumped::NullRoot;
         }
-        let whole = xml::dump(&windows, compressed);
+        let style = xml::Style { compressed, rotated: state.model.walls.rotated, surrogates: state.faults.surrogates, indented: false };
+        let whole = xml::dump(&windows, style);
+        if state.faults.full_storage {
+            return Dumped::Lost;
+        }
         if state.faults.truncated > 0 {
             state.faults.truncated -= 1;
             let cut = whole.len() * 3 / 5;
             return Dumped::Xml(whole.as_bytes()[..cut].to_vec());
+        }
+        if state.faults.malformed > 0 {
+            state.faults.malformed -= 1;
+            return Dumped::Xml(xml::spoilt(&whole).into_bytes());
         }
         if state.faults.stale && !state.last_dump.is_empty() {
             return Dumped::Stale(state.last_dump.clone().into_bytes());
@@ -309,87 +430,85 @@ impl Phone {
         self.state().dumping = false;
     }
 
+    /// Package and activity in front.
+    pub(crate) fn front(&self) -> Option<(String, String)> {
+        let state = self.state();
+        match &state.replay {
+            Some(replay) => replay.front(),
+            None => state.model.focus().map(|(package, activity)| (package.to_owned(), activity.to_owned())),
+        }
+    }
+
+    /// The goods id the page on top leaks.
+    pub(crate) fn goods_on_top(&self) -> Option<String> {
+        let state = self.state();
+        match &state.replay {
+            Some(replay) => replay.goods_id(),
+            None => state.model.goods_on_top().map(|goods| goods.goods_id.clone()),
+        }
+    }
+
     /// `mCurrentFocus` as `package/activity`; the keyguard has one too.
     pub(crate) fn focus(&self) -> String {
-        self.with_model(|model| match model.focus() {
+        match self.front() {
             Some((package, activity)) => format!("Window{{5c1d2e8 u0 {package}/{activity}}}"),
-            None if model.walls.locked => "Window{41ab9f0 u0 NotificationShade}".to_owned(),
+            None if self.with_model(|model| model.walls.locked) => "Window{41ab9f0 u0 NotificationShade}".to_owned(),
             None => "null".to_owned(),
-        })
-    }
-
-    // --- files and settings -----------------------------------------------------------------
-
-    pub(crate) fn read_file(&self, path: &str) -> Option<Vec<u8>> {
-        self.state().files.get(&clean(path)).cloned()
-    }
-
-    /// False where a shell may not write.
-    pub(crate) fn write_file(&self, path: &str, bytes: Vec<u8>) -> bool {
-        let path = clean(path);
-        if !writable(&path) {
-            return false;
         }
-        self.state().files.insert(path, bytes);
-        true
     }
 
-    pub(crate) fn append_file(&self, path: &str, bytes: &[u8]) -> bool {
-        let path = clean(path);
-        if !writable(&path) {
-            return false;
-        }
-        self.state().files.entry(path).or_default().extend_from_slice(bytes);
-        true
-    }
+    // --- the agent --------------------------------------------------------------------------
 
-    pub(crate) fn remove_file(&self, path: &str) -> bool {
-        self.state().files.remove(&clean(path)).is_some()
-    }
-
-    pub(crate) fn is_dir(&self, path: &str) -> bool {
-        let path = clean(path);
-        let below = format!("{}/", path.trim_end_matches('/'));
-        DIRS.contains(&path.as_str()) || self.state().files.keys().any(|file| file.starts_with(&below))
-    }
-
-    /// Names and sizes directly in a directory; directories have no size.
-    pub(crate) fn list(&self, path: &str) -> Vec<(String, Option<usize>)> {
-        let below = format!("{}/", clean(path).trim_end_matches('/'));
-        let mut found = BTreeMap::new();
-        for dir in DIRS {
-            if let Some(rest) = dir.strip_prefix(&below).filter(|rest| !rest.is_empty() && !rest.contains('/')) {
-                found.insert(rest.to_owned(), None);
-            }
-        }
-        for (file, bytes) in &self.state().files {
-            if let Some(rest) = file.strip_prefix(&below) {
-                match rest.split_once('/') {
-                    None => found.insert(rest.to_owned(), Some(bytes.len())),
-                    Some((dir, _)) => found.insert(dir.to_owned(), None),
-                };
-            }
-        }
-        found.into_iter().collect()
-    }
-
-    pub(crate) fn setting(&self, key: &str) -> Option<String> {
-        self.state().settings.get(key).cloned()
-    }
-
-    pub(crate) fn set_setting(&self, key: String, value: Option<String>) {
+    /// False when its port or the UiAutomation connection is taken.
+    pub(crate) fn start_agent(&self, port: u16) -> bool {
         let mut state = self.state();
-        match value {
-            Some(value) => state.settings.insert(key, value),
-            None => state.settings.remove(&key),
-        };
+        if state.agent.is_some() || state.dumping || state.faults.other_client {
+            return false;
+        }
+        state.agent = Some(Agent { port, idle_ms: 10_000 });
+        true
     }
 
-    pub(crate) fn settings(&self, namespace: &str) -> Vec<String> {
-        let start = format!("{namespace} ");
+    pub(crate) fn end_agent(&self) {
+        self.state().agent = None;
+    }
+
+    pub(crate) fn agent(&self) -> Option<Agent> {
+        self.state().agent
+    }
+
+    pub(crate) fn set_agent_idle(&self, idle_ms: u64) {
+        if let Some(agent) = &mut self.state().agent {
+            agent.idle_ms = idle_ms;
+        }
+    }
+
+    /// Whether the screen never rests now.
+    pub(crate) fn restless(&self) -> bool {
         let state = self.state();
-        let own = state.settings.iter().filter_map(|(key, value)| Some(format!("{}={value}", key.strip_prefix(&start)?)));
-        own.collect()
+        state.faults.never_idle || state.model.restless()
+    }
+
+    /// All windows, as the agent sees them: also the system's, and emoji as two dots. `None` = no root.
+    pub(crate) fn agent_dump(&self, compressed: bool) -> Option<String> {
+        let mut state = self.state();
+        let state = &mut *state;
+        if state.faults.null_root > 0 {
+            state.faults.null_root -= 1;
+            return None;
+        }
+        if let Some(replay) = &mut state.replay {
+            return replay.look();
+        }
+        let mut windows = state.seen_windows();
+        if windows.is_empty() {
+            return None;
+        }
+        if !state.model.walls.notification {
+            windows.push(crate::model::status_icons());
+        }
+        let style = xml::Style { compressed, rotated: state.model.walls.rotated, surrogates: false, indented: true };
+        Some(xml::dump(&windows, style))
     }
 
     // --- keys -------------------------------------------------------------------------------
@@ -420,55 +539,25 @@ impl Phone {
     }
 }
 
-const DIRS: [&str; 9] = ["/", "/sdcard", "/sdcard/Download", "/sdcard/DCIM", "/data", "/data/local", "/data/local/tmp", "/system", "/proc"];
-
-fn writable(path: &str) -> bool {
-    path.starts_with("/sdcard/") || path.starts_with("/data/local/tmp/")
-}
-
-/// One name per place: aliases of the shared storage, doubled slashes and dots.
-fn clean(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            other => parts.push(other),
+impl State {
+    /// Looks once: counts it, and puts in the place of the windows what a fault shows instead.
+    fn seen_windows(&mut self) -> Vec<Window> {
+        self.model.looks += 1;
+        let windows = self.model.windows();
+        if windows.is_empty() {
+            return windows;
         }
-    }
-    let joined = format!("/{}", parts.join("/"));
-    for alias in ["/storage/emulated/0", "/storage/self/primary", "/mnt/sdcard"] {
-        if let Some(rest) = joined.strip_prefix(alias) {
-            return format!("/sdcard{rest}");
+        if self.faults.wrong_window > 0 {
+            self.faults.wrong_window -= 1;
+            return vec![crate::model::notification_window()];
         }
-    }
-    joined
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_place_has_one_name() {
-        let rows = [
-            ("/sdcard//a.png", "/sdcard/a.png"),
-            ("/storage/emulated/0/a", "/sdcard/a"),
-            ("/data/local/tmp/../tmp/x", "/data/local/tmp/x"),
-            ("/", "/"),
-        ];
-        for (raw, want) in rows {
-            assert_eq!(clean(raw), want, "{raw} must be the same file however it is spelt");
+        if self.faults.empty_left > 0 && windows[0].package == PDD {
+            self.faults.empty_left -= 1;
+            let mut bare = windows;
+            bare[0].root.children.clear();
+            bare.truncate(1);
+            return bare;
         }
-    }
-
-    #[test]
-    fn a_shell_writes_only_where_it_may() {
-        let phone = Phone::new(SimConfig::default());
-        assert!(phone.write_file("/sdcard/a", vec![1]), "shared storage is writable");
-        assert!(phone.write_file("/data/local/tmp/a", vec![1]), "and so is the shell's own directory");
-        assert!(!phone.write_file("/system/a", vec![1]), "the system is not");
+        windows
     }
 }

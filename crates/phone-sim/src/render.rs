@@ -12,6 +12,7 @@ use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
 
 use crate::model::{HEIGHT, WIDTH};
+use crate::phone::Screen;
 use crate::view::{Align, Label, Rect, View, Window, rect};
 use canvas::Canvas;
 
@@ -22,15 +23,37 @@ fn font() -> &'static FontRef<'static> {
     PARSED.get_or_init(|| FontRef::try_from_slice(FONT).expect("the embedded font is tested"))
 }
 
-/// PNG of the windows, bottom first; an empty list is a dark screen.
-pub(crate) fn png(windows: &[Window]) -> Vec<u8> {
+/// PNG of the windows, bottom first; an empty list is a dark screen. On its side the page stands upright in the middle, as the tree says.
+pub(crate) fn png(windows: &[Window], rotated: bool) -> Vec<u8> {
     let mut canvas = Canvas::new(WIDTH, HEIGHT);
     for window in windows {
         paint(&mut canvas, &window.root);
     }
+    if !rotated {
+        return encode(canvas.bytes(), WIDTH, HEIGHT);
+    }
+    let mut pixels = vec![0_u8; (WIDTH * HEIGHT * 3) as usize];
+    for y in 0..WIDTH {
+        for x in 0..HEIGHT {
+            let (from_x, from_y) = crate::xml::from_side((x, y));
+            if (0..WIDTH).contains(&from_x) && (0..HEIGHT).contains(&from_y) {
+                let (from, to) = (((from_y * WIDTH + from_x) * 3) as usize, ((y * HEIGHT + x) * 3) as usize);
+                pixels[to..to + 3].copy_from_slice(&canvas.bytes()[from..from + 3]);
+            }
+        }
+    }
+    encode(&pixels, HEIGHT, WIDTH)
+}
+
+/// A screen of one grey; 0 is what a secure window leaves.
+pub(crate) fn blank(screen: Screen, grey: u8) -> Vec<u8> {
+    encode(&vec![grey; (screen.width * screen.height * 3) as usize], screen.width, screen.height)
+}
+
+fn encode(pixels: &[u8], wide: i32, tall: i32) -> Vec<u8> {
     let mut out = Vec::new();
     let encoder = PngEncoder::new_with_quality(&mut out, CompressionType::Fast, FilterType::Up);
-    let written = encoder.write_image(canvas.bytes(), WIDTH as u32, HEIGHT as u32, ExtendedColorType::Rgb8);
+    let written = encoder.write_image(pixels, wide as u32, tall as u32, ExtendedColorType::Rgb8);
     if let Err(error) = written {
         tracing::error!(%error, "could not encode the screen");
     }

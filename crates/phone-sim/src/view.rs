@@ -16,6 +16,9 @@ pub(crate) const BUTTON: &str = "android.widget.Button";
 pub(crate) const SWITCHER: &str = "android.widget.ViewSwitcher";
 pub(crate) const RECYCLER: &str = "android.support.v7.widget.RecyclerView";
 
+pub(crate) const WEB: &str = "android.webkit.WebView";
+pub(crate) const WEB_IMAGE: &str = "android.widget.Image";
+
 /// The obfuscated id nearly every Pinduoduo view carries.
 pub(crate) const PDD_ID: &str = "com.xunmeng.pinduoduo:id/pdd";
 
@@ -40,6 +43,10 @@ impl Rect {
     }
     pub(crate) fn contains(self, x: i32, y: i32) -> bool {
         x >= self.l && x < self.r && y >= self.t && y < self.b
+    }
+    #[cfg(test)]
+    pub(crate) fn centre(self) -> (i32, i32) {
+        ((self.l + self.r) / 2, (self.t + self.b) / 2)
     }
     pub(crate) fn is_empty(self) -> bool {
         self.l >= self.r || self.t >= self.b
@@ -113,6 +120,8 @@ pub(crate) struct View {
     pub(crate) selected: bool,
     pub(crate) scrollable: bool,
     pub(crate) order: Option<u32>,
+    /// Ignores accessibility clicks; only a finger works, as with buttons in a WebView.
+    pub(crate) deaf: bool,
     /// Painted only: not in the XML, not touchable.
     pub(crate) ghost: bool,
     pub(crate) paint: Paint,
@@ -135,6 +144,7 @@ pub(crate) fn view(class: &'static str, at: Rect) -> View {
         selected: false,
         scrollable: false,
         order: None,
+        deaf: false,
         ghost: false,
         paint: Paint::default(),
         hit: None,
@@ -174,6 +184,10 @@ impl View {
     pub(crate) fn click(mut self, hit: Hit) -> Self {
         self.clickable = true;
         self.hit = Some(hit);
+        self
+    }
+    pub(crate) fn deaf(mut self) -> Self {
+        self.deaf = true;
         self
     }
     pub(crate) fn scrolls(mut self, scroll: Scroll) -> Self {

@@ -133,6 +133,54 @@ async fn unknown_services_are_refused_and_streams_are_independent() {
 }
 
 #[tokio::test]
+async fn a_stream_that_breaks_off_has_no_exit_status() {
+    let sim = phone(SimConfig::default()).await;
+    let mut peer = Peer::new(&sim).await;
+    peer.welcome().await;
+    let line = "shell,v2,TERM=xterm,raw:echo a line that is long enough to be cut; exit 5";
+    let whole = peer.run(1, line).await;
+    sim.set_fault(Fault::DropStream { times: 1 });
+    let cut = peer.run(2, line).await;
+    assert!(!cut.is_empty() && cut.len() < whole.len() && whole.starts_with(&cut), "the beginning, to the middle of a packet");
+    assert_eq!(peer.run(3, line).await, whole, "the next stream of the same connection is whole");
+    sim.set_fault(Fault::RebootMidCommand { times: 1 });
+    peer.send(b"OPEN", 4, 0, format!("{line}\0").as_bytes()).await;
+    while let Some(packet) = peer.read().await {
+        assert_ne!(&packet.command, b"CNXN", "the old connection ends; a new one is the peer's business");
+    }
+    sim.stop().await;
+}
+
+#[tokio::test]
+async fn a_phone_can_be_silent_or_forget_its_keys() {
+    let sim = phone(SimConfig::default()).await;
+    let mut before = Peer::new(&sim).await;
+    before.welcome().await;
+    sim.set_fault(Fault::Unauthorized);
+    assert_eq!(before.read().await, None, "who was connected is thrown out");
+    let mut peer = Peer::new(&sim).await;
+    assert_eq!(&peer.next().await.command, b"AUTH", "although nobody was asked before");
+    sim.set_fault(Fault::Offline);
+    let mut silent = Peer::new(&sim).await;
+    let answer = tokio::time::timeout(Duration::from_millis(300), silent.read()).await;
+    assert!(answer.is_err(), "a silent phone takes the connection and answers nothing");
+    sim.clear_faults();
+    assert_eq!(silent.read().await, None, "once it is well the peer starts again");
+    Peer::new(&sim).await.welcome().await;
+    sim.stop().await;
+}
+
+#[tokio::test]
+async fn a_closed_port_of_the_phone_is_refused() {
+    let sim = phone(SimConfig::default()).await;
+    let mut peer = Peer::new(&sim).await;
+    peer.welcome().await;
+    peer.send(b"OPEN", 5, 0, b"tcp:9008\0").await;
+    assert_eq!(&peer.next().await.command, b"CLSE", "no agent runs, so nothing listens");
+    sim.stop().await;
+}
+
+#[tokio::test]
 async fn without_a_known_key_nothing_opens() {
     let sim = phone(SimConfig { auth: Auth::Deny, ..SimConfig::default() }).await;
     let mut peer = Peer::new(&sim).await;

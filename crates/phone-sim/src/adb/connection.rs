@@ -45,6 +45,8 @@ pub(crate) async fn serve(phone: Arc<Phone>, socket: TcpStream) {
         open: false,
         token: [0; 20],
         asked: None,
+        silent: start.silent,
+        locked_out: start.locked_out,
     };
     if let Err(error) = connection.run(read, &mut control, start).await {
         tracing::debug!(%error, "an ADB peer was dropped");
@@ -65,6 +67,10 @@ struct Connection {
     token: [u8; 20],
     /// The phone shows `Allow USB debugging?` for this key.
     asked: Option<(oneshot::Receiver<bool>, String)>,
+    /// Nothing is ever answered.
+    silent: bool,
+    /// No key opens it.
+    locked_out: bool,
 }
 
 struct Stream {
@@ -125,13 +131,17 @@ impl Connection {
         if self.version == OLD_VERSION && packet.command != CNXN && !packet.intact() {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the packet's checksum is wrong"));
         }
+        if self.silent {
+            return Ok(());
+        }
         match packet.command {
             CNXN => {
                 self.version = VERSION.min(packet.arg0);
                 self.payload = packet.arg1.clamp(4096, MAX_PAYLOAD) as usize;
                 self.streams.clear();
                 match self.phone.auth {
-                    Auth::Open => self.welcome(),
+                    Auth::Open if !self.locked_out => self.welcome(),
+                    Auth::Open => self.challenge(),
                     Auth::AllowAny { .. } | Auth::Only(_) | Auth::Deny => self.challenge(),
                 }
             }
@@ -176,14 +186,14 @@ impl Connection {
         match packet.arg0 {
             auth::SIGNATURE => {
                 let known = self.phone.known_keys();
-                if self.phone.auth != Auth::Deny && auth::signed_by(&known, &self.token, &packet.data) {
+                if self.phone.auth != Auth::Deny && !self.locked_out && auth::signed_by(&known, &self.token, &packet.data) {
                     self.welcome();
                 } else {
                     self.challenge();
                 }
             }
             auth::PUBLIC_KEY => {
-                let Some(key) = auth::key_text(&packet.data) else {
+                let Some(key) = auth::key_text(&packet.data).filter(|_| !self.locked_out) else {
                     return;
                 };
                 match &self.phone.auth {

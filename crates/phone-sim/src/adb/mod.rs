@@ -8,3 +8,4 @@ mod sync;
 mod wire;
 
 pub(crate) use connection::serve;
+pub(crate) use services::Pipe;

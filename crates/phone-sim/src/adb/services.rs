@@ -1,4 +1,4 @@
-//! What a stream can be opened for: shells in their four dialects, `exec:`, `sync:`, `reboot:`.
+//! What a stream can be opened for: shells in their four dialects, `exec:`, `sync:`, `reboot:`, and `tcp:` to the agent's port.
 //! Anything else is refused by answering `None`.
 
 use std::pin::Pin;
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::adb::sync;
-use crate::phone::Phone;
+use crate::agent;
+use crate::phone::{Fate, Phone};
 use crate::shell::{Output, Shell};
 
 /// A stream's two directions.
@@ -51,6 +52,11 @@ pub(crate) fn start(phone: Arc<Phone>, name: &str, pipe: Pipe) -> Option<Service
     }
     if name == "sync:" {
         return Some(Box::pin(sync::serve(phone, pipe)));
+    }
+    if let Some(port) = name.strip_prefix("tcp:") {
+        let port = port.split(':').next()?.parse::<u16>().ok()?;
+        // Nothing else listens on this phone, so any other port is refused as a closed one.
+        return (phone.agent()?.port == port).then(|| -> Service { Box::pin(agent::serve(phone, pipe)) });
     }
     if name.starts_with("reboot:") {
         return Some(Box::pin(async move {
@@ -98,14 +104,21 @@ fn dress(dialect: Dialect, output: Output) -> Vec<u8> {
 
 async fn shell(phone: Arc<Phone>, command: String, dialect: Dialect, mut pipe: Pipe) {
     let (to, mut from) = mpsc::unbounded_channel();
+    let fate = phone.fate();
     let output = pipe.output.clone();
     let dressing = async {
+        let mut held = Vec::new();
         while let Some(one) = from.recv().await {
-            drop(output.send(dress(dialect, one)));
+            let bytes = dress(dialect, one);
+            match fate {
+                Fate::Whole => drop(output.send(bytes)),
+                Fate::Cut | Fate::Reboot => held.extend(bytes),
+            }
         }
+        held
     };
     let running = async {
-        let mut shell = Shell::new(phone, dialect != Dialect::V2Raw);
+        let mut shell = Shell::new(phone.clone(), dialect != Dialect::V2Raw);
         let status = if command.is_empty() {
             interactive(&mut shell, dialect, &mut pipe.input, &to).await
         } else {
@@ -114,7 +127,16 @@ async fn shell(phone: Arc<Phone>, command: String, dialect: Dialect, mut pipe: P
         drop(to);
         status
     };
-    let (status, ()) = tokio::join!(running, dressing);
+    let (status, mut held) = tokio::join!(running, dressing);
+    if fate != Fate::Whole {
+        // Half of what was to come, even of a packet, and no exit status.
+        held.truncate(held.len() / 2);
+        drop(pipe.output.send(held));
+        if fate == Fate::Reboot {
+            phone.reboot();
+        }
+        return;
+    }
     if matches!(dialect, Dialect::V2Raw | Dialect::V2Pty) {
         drop(pipe.output.send(packet(EXIT, &[status as u8])));
     }

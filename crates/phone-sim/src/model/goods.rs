@@ -1,29 +1,32 @@
 //! The goods page: gallery, glued price line, title without text, the 选择规格 row, reviews and shop
 //! below the fold, and buy buttons whose description is price and label in one.
 
-use crate::catalogue::Goods;
+use crate::catalogue::{Goods, Offer};
 use crate::model::parts::{GREY, INK, LINE, PAGE, PALE_RED, RED, WHITE, gesture_pill, status_bar, tint, window, yuan};
-use crate::model::{GoodsPage, Hit, WIDTH};
+use crate::model::{Glance, GoodsPage, Hit, WIDTH};
 use crate::view::{FRAME, GROUP, IMAGE, RECYCLER, Rect, Scroll, TEXT, View, ghost, rect, text, text_width, view};
 
 const FOLD: i32 = 2198;
 
-pub(crate) fn page(goods: &Goods, state: &GoodsPage) -> View {
+pub(crate) fn page(goods: &Goods, state: &GoodsPage, glance: Glance) -> View {
     let viewport = rect(0, 0, WIDTH, FOLD);
-    let (content, _) = content(goods, state);
+    let (content, _) = content(goods, state, glance);
     let shown = content.into_iter().filter_map(|one| one.moved(0, -state.scroll).clipped(viewport));
     let mut list = view(RECYCLER, viewport).pdd().fill(PAGE).scrolls(Scroll::Page).all(shown);
     list.scrollable = true;
     let mut inside = vec![list, status_bar(INK), top_button(rect(14, 95, 147, 228), "返回", "<", Hit::Back)];
     inside.push(top_button(rect(951, 95, 1066, 228), "分享", "...", Hit::Nothing));
-    inside.extend(bottom_bar(goods, state));
+    inside.extend(bottom_bar(goods, state, glance));
+    if state.video {
+        inside.push(video(goods));
+    }
     inside.push(gesture_pill());
     window("分享", inside)
 }
 
 pub(crate) fn max_scroll(goods: &Goods) -> i32 {
-    let blank = GoodsPage { goods: 0, scroll: 0, favourite: false, chosen: vec![None; goods.dimensions.len()] };
-    (content(goods, &blank).1 - FOLD).max(0)
+    let blank = GoodsPage { goods: 0, scroll: 0, favourite: false, video: false, chosen: vec![None; goods.dimensions.len()] };
+    (content(goods, &blank, Glance::default()).1 - FOLD).max(0)
 }
 
 fn top_button(at: Rect, desc: &str, sign: &str, hit: Hit) -> View {
@@ -32,7 +35,7 @@ fn top_button(at: Rect, desc: &str, sign: &str, hit: Hit) -> View {
 }
 
 /// Views in content coordinates, and the content's height.
-fn content(goods: &Goods, state: &GoodsPage) -> (Vec<View>, i32) {
+fn content(goods: &Goods, state: &GoodsPage, glance: Glance) -> (Vec<View>, i32) {
     let mut out = Vec::new();
     let mut y = 0;
     out.push(
@@ -45,7 +48,7 @@ fn content(goods: &Goods, state: &GoodsPage) -> (Vec<View>, i32) {
             ),
     );
     y += 1080;
-    out.push(price_line(goods, y));
+    out.push(price_line(goods, y, glance));
     y += 150;
     let long = text_width(&goods.title, 46.0);
     let lines = (long / 1000 + 1).clamp(1, 3);
@@ -88,16 +91,29 @@ fn content(goods: &Goods, state: &GoodsPage) -> (Vec<View>, i32) {
     (out, y + 40)
 }
 
-fn price_line(goods: &Goods, y: i32) -> View {
-    let at = rect(0, y, WIDTH, y + 150);
-    let price = match goods.price_range() {
-        Some((low, high)) if low == high => format!("¥{}", yuan(low)),
-        Some((low, _)) => format!("¥{}起", yuan(low)),
-        None => "暂无报价".to_owned(),
+/// The price as this goods words it, and what stands small beside it.
+pub(crate) fn worded(goods: &Goods) -> (String, Option<String>) {
+    let Some((low, high)) = goods.price_range() else {
+        return ("暂无报价".to_owned(), None);
     };
+    let from = if low == high { "" } else { "起" };
+    match goods.offer {
+        Offer::Plain => (format!("¥{}{from}", yuan(low)), None),
+        Offer::Range if low != high => (format!("¥{}-{}", yuan(low), yuan(high)), None),
+        Offer::Range => (format!("¥{}", yuan(low)), None),
+        Offer::Coupon => (format!("券后¥{}{from}", yuan(low)), Some("优惠5元".to_owned())),
+        Offer::Subsidised => (format!("补贴价¥{}{from}", yuan(low)), Some(format!("官方补贴{}元", yuan(goods.single_price_cent - low)))),
+        Offer::Limited => (format!("秒杀价¥{}{from}", yuan(low)), Some(format!("即将恢复{}元", yuan(goods.single_price_cent)))),
+    }
+}
+
+fn price_line(goods: &Goods, y: i32, glance: Glance) -> View {
+    let at = rect(0, y, WIDTH, y + 150);
+    let (price, beside) = if glance.unbound { (String::new(), None) } else { worded(goods) };
     let mut line = view(GROUP, at).pdd().fill(RED).child(ghost(rect(35, y + 20, 620, y + 130)).shows(&price, 76.0, WHITE).bold());
     match &goods.glued {
         Some(glued) => {
+            let glued = if glance.unbound { "" } else { glued.as_str() };
             line = line.desc(glued).child(
                 ghost(rect(620, y + 40, WIDTH - 35, y + 110)).shows(&goods.sales_text, 38.0, WHITE).align(crate::view::Align::Right),
             );
@@ -105,10 +121,38 @@ fn price_line(goods: &Goods, y: i32) -> View {
         None => {
             line = line
                 .desc(price)
-                .child(text(rect(620, y + 40, WIDTH - 35, y + 110), &goods.sales_text, 38.0, WHITE).pdd().align(crate::view::Align::Right));
+                .child(text(rect(620, y + 20, WIDTH - 35, y + 80), &goods.sales_text, 38.0, WHITE).pdd().align(crate::view::Align::Right));
         }
     }
+    if let Some(beside) = beside {
+        line = line.child(text(rect(35, y + 104, 420, y + 146), beside, 32.0, WHITE).pdd());
+    }
+    if goods.offer == Offer::Limited {
+        // Counts down with every look.
+        let left = 3600 - glance.tick % 3600;
+        let says = format!("距结束 00:{:02}:{:02}", left / 60 % 60, left % 60);
+        line = line.child(text(rect(620, y + 88, WIDTH - 35, y + 140), says, 32.0, WHITE).align(crate::view::Align::Right));
+    }
     line
+}
+
+/// A small window with a running video. Its X is the only thing on it that does anything.
+fn video(goods: &Goods) -> View {
+    let at = rect(680, 260, 1050, 780);
+    view(FRAME, at)
+        .pdd()
+        .fill([30, 30, 34])
+        .round(18)
+        .child(view(FRAME, at).desc("tronplayer_view").art(goods.art, tint(&goods.title)).round(18))
+        .child(view(IMAGE, rect(690, 690, 760, 760)).desc("静音").click(Hit::Nothing))
+        .child(
+            view(IMAGE, rect(970, 270, 1040, 340))
+                .id("com.xunmeng.pinduoduo:id/iv_float_window_close")
+                .desc("关闭")
+                .click(Hit::CloseVideo)
+                .shows("×", 46.0, WHITE)
+                .center(),
+        )
 }
 
 fn select_row(goods: &Goods, state: &GoodsPage, y: i32) -> View {
@@ -210,7 +254,7 @@ fn shop(goods: &Goods, y: i32) -> View {
         .child(text(rect(560, y + 204, 1045, y + 260), "3年老店 · 回头客多", 34.0, GREY))
 }
 
-fn bottom_bar(goods: &Goods, state: &GoodsPage) -> Vec<View> {
+fn bottom_bar(goods: &Goods, state: &GoodsPage, glance: Glance) -> Vec<View> {
     let top = FOLD;
     let small = |left: i32, right: i32, desc: &str, hit: Hit| {
         view(FRAME, rect(left, top, right, 2354))
@@ -221,11 +265,12 @@ fn bottom_bar(goods: &Goods, state: &GoodsPage) -> Vec<View> {
             .child(ghost(rect(left, top + 86, right, top + 134)).shows(desc, 32.0, INK).center())
     };
     let buy = |left: i32, right: i32, price: u64, label: &str, fill, ink| {
+        let amount = if glance.unbound { String::new() } else { format!("¥{}", yuan(price)) };
         view(GROUP, rect(left, top, right, 2354))
-            .desc(format!("¥{}{label}", yuan(price)))
+            .desc(format!("{amount}{label}"))
             .click(Hit::OpenSheet)
             .fill(fill)
-            .child(text(rect(left, top + 20, right, top + 82), format!("¥{}", yuan(price)), 50.0, ink).center().bold())
+            .child(text(rect(left, top + 20, right, top + 82), amount, 50.0, ink).center().bold())
             .child(text(rect(left, top + 86, right, top + 138), label, 38.0, ink).center())
     };
     let group = goods.price_range().map_or(goods.single_price_cent, |(low, _)| low);

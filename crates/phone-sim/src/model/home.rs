@@ -65,6 +65,28 @@ pub(crate) fn notification_icons() -> View {
     )
 }
 
+/// The same bar on a day without notifications.
+pub(crate) fn status_icons() -> View {
+    let icon = |left: i32, says: &str| view(IMAGE, rect(left, 28, left + 50, 78)).id("com.android.systemui:id/icon").desc(says);
+    view(FRAME, rect(0, 0, WIDTH, 95)).order(0).child(
+        view(LINEAR, rect(0, 0, WIDTH, 95))
+            .id("com.android.systemui:id/status_bar_contents")
+            .child(icon(860, "WLAN 信号强度满格"))
+            .child(icon(960, "电池电量为百分之86")),
+    )
+}
+
+/// A notification pulled down over everything: reads like a captcha and like a price, and is neither.
+pub(crate) fn notification_window() -> View {
+    view(FRAME, rect(0, 0, WIDTH, 620)).order(0).fill(WHITE).child(
+        view(FRAME, rect(20, 100, WIDTH - 20, 600))
+            .id("com.android.systemui:id/expandableNotificationRow")
+            .child(text(rect(60, 140, 1000, 200), "短信", 38.0, GREY))
+            .child(text(rect(60, 220, 1000, 300), "【示例】请完成安全验证，验证码274610", 42.0, INK))
+            .child(text(rect(60, 320, 1000, 400), "券后¥0.01，马上抢", 42.0, INK)),
+    )
+}
+
 pub(crate) fn max_scroll(catalogue: &Catalogue) -> i32 {
     let rows = catalogue.goods.len().div_ceil(2) as i32;
     (rows * 700 + 20 - FEED.height()).max(0)

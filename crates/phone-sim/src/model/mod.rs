@@ -1,17 +1,26 @@
 //! Which page is on the screen and what a finger, a key or a link does to it.
-//! It knows no ADB and no clock, and it has no path on which a payment succeeds.
+//! It knows no ADB and no clock. It counts the orders and payments that would have been made, and nothing else comes of them.
 
+mod act;
 mod goods;
 mod home;
+mod links;
+mod orders;
 mod parts;
+mod popups;
 mod sheet;
 mod walls;
 
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
+use std::borrow::Cow;
 
-use crate::catalogue::{Abandon, Catalogue, Goods};
-use crate::view::{Scroll, View, Window};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use crate::catalogue::{Catalogue, Goods};
+use crate::scenario::{Behaviour, OrderStatus, PopupRule, Scenario, Trigger};
+use crate::view::{View, Window};
+use popups::{Own, Popup};
+pub(crate) use popups::{popup, popup_names};
 
 pub(crate) const WIDTH: i32 = 1080;
 pub(crate) const HEIGHT: i32 = 2400;
@@ -21,6 +30,9 @@ pub(crate) const PDD: &str = "com.xunmeng.pinduoduo";
 pub(crate) const LAUNCHER: &str = "com.android.launcher3";
 pub(crate) const SYSTEM_UI: &str = "com.android.systemui";
 pub(crate) const PAYMENT: &str = "com.tencent.mm";
+pub(crate) const MARKET: &str = "com.heytap.market";
+
+const PAGE_ACTIVITY: &str = "com.xunmeng.pinduoduo.activity.NewPageActivity";
 
 /// What a clickable view does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +55,28 @@ pub(crate) enum Hit {
     Fewer,
     More,
     Submit,
+    /// 确定 of the older sheet.
+    Sure,
+    /// 提交订单 of the older confirm page.
+    SubmitConfirmed,
     KeepPaying,
     LeaveSheet,
     ClosePopup,
+    PopupButton(usize),
+    PopupCross,
+    CloseVideo,
+    /// Tab of the order list.
+    Tab(u32),
+    Order(usize),
+    /// 去支付 on a card.
+    PayOrder(usize),
+    /// 去支付 on the open order.
+    PayOpened,
+    MoreInfo,
+    /// The button of the payment layer.
+    PayNow,
+    PaidDone,
+    Retry,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,14 +84,19 @@ pub(crate) enum Page {
     Home { scroll: i32 },
     Goods(GoodsPage),
     Sheet(Sheet),
+    Confirm(Sheet),
     Abandon,
     Gallery,
-    Orders,
+    Orders { tab: u32, scroll: i32 },
+    OrderDetail { order: usize, unfolded: bool },
+    Promo,
     SoldOut { goods: usize },
     Removed,
     Captcha,
+    Risk,
+    RealName,
     Login,
-    NetworkError,
+    NetworkError { goods_id: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +104,8 @@ pub(crate) struct GoodsPage {
     pub(crate) goods: usize,
     pub(crate) scroll: i32,
     pub(crate) favourite: bool,
+    /// The video still floats.
+    pub(crate) video: bool,
     /// Chosen value per dimension, remembered while the page lives.
     pub(crate) chosen: Vec<Option<usize>>,
 }
@@ -83,6 +121,17 @@ pub(crate) struct Sheet {
     pub(crate) touched: bool,
     /// 确定放弃吗? was already shown for this sheet.
     pub(crate) asked: bool,
+    /// Ends in 确定, as in older builds.
+    pub(crate) older: bool,
+}
+
+/// What differs from one look to the next on an unchanged page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Glance {
+    /// Prices are not there yet.
+    pub(crate) unbound: bool,
+    /// Looks so far: countdowns move with them, so that a test needs no clock.
+    pub(crate) tick: u32,
 }
 
 /// Which app is in front.
@@ -90,26 +139,53 @@ pub(crate) struct Sheet {
 enum Front {
     Launcher,
     Pdd,
-    Payment,
+    /// The payment layer for one order.
+    Payment {
+        order: usize,
+        paid: bool,
+    },
+    Market,
 }
 
-/// Where links into Pinduoduo are diverted to.
+/// Where links into Pinduoduo are diverted to, and what else is switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Walls {
     pub(crate) captcha: bool,
+    pub(crate) risk: bool,
+    pub(crate) real_name: bool,
     pub(crate) login: bool,
     pub(crate) network: bool,
     pub(crate) notification: bool,
     pub(crate) locked: bool,
+    pub(crate) rotated: bool,
+    /// Prices differ at every look.
+    pub(crate) moving_prices: bool,
+    /// So many looks after opening or choosing have no price.
+    pub(crate) lazy_looks: u32,
+    /// The next so many goods links open other goods.
+    pub(crate) wrong_goods: u32,
 }
 
-/// An order the submit button made. It stays unpaid for ever.
+/// An order the submit button made, or one from before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) sn: String,
     pub(crate) goods: usize,
     pub(crate) spec: String,
+    pub(crate) quantity: u32,
     pub(crate) amount_cent: u64,
+    pub(crate) status: OrderStatus,
+    pub(crate) placed: String,
+}
+
+/// What would have happened in the real world: the ground truth of every safety test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    pub(crate) orders: u32,
+    /// How often a payment layer came up, or would have.
+    pub(crate) payments_opened: u32,
+    pub(crate) payments: u32,
+    pub(crate) paid_cent: u64,
 }
 
 #[derive(Debug)]
@@ -118,10 +194,22 @@ pub(crate) struct Model {
     pub(crate) installed: bool,
     pub(crate) walls: Walls,
     pub(crate) awake: bool,
+    pub(crate) counts: Counts,
+    /// Seconds since 1970; whoever acts sets it before, because the model reads no clock.
+    pub(crate) now: u64,
+    /// How often somebody looked.
+    pub(crate) looks: u32,
+    behaviour: Behaviour,
+    /// Rules that still have layers to raise, and how often their trigger came.
+    popup_rules: Vec<(PopupRule, u32)>,
+    /// Layers over the page, the last on top.
+    layers: Vec<&'static Popup>,
     front: Front,
     /// Pinduoduo's back stack; empty = not running.
     stack: Vec<Page>,
     orders: Vec<Order>,
+    /// Up to this look prices are not bound.
+    unbound_until: u32,
     rng: StdRng,
 }
 
@@ -140,15 +228,48 @@ impl Model {
             installed,
             walls: Walls::default(),
             awake: true,
+            counts: Counts::default(),
+            now: 0,
+            looks: 0,
+            behaviour: Behaviour::default(),
+            popup_rules: Vec::new(),
+            layers: Vec::new(),
             front: Front::Launcher,
             stack: Vec::new(),
             orders: Vec::new(),
+            unbound_until: 0,
             rng: StdRng::seed_from_u64(seed),
         }
     }
 
-    pub(crate) fn orders_created(&self) -> u32 {
-        self.orders.len() as u32
+    /// Puts a scenario's state in place: what it does not name stays.
+    pub(crate) fn set_up(&mut self, scenario: &Scenario) {
+        self.behaviour = scenario.behaviour;
+        self.popup_rules = scenario.popups.iter().map(|rule| (rule.clone(), 0)).collect();
+        for before in &scenario.orders {
+            if let Some(goods) = self.catalogue.goods.iter().position(|one| one.goods_id == before.goods_id) {
+                let at = self.orders.len() as u64;
+                // Placed on the days before, one an hour.
+                let placed = crate::clock::local(self.now.saturating_sub(90_000 - at * 3600));
+                self.orders.push(Order {
+                    sn: order_number(placed, at + 100),
+                    goods,
+                    spec: before.spec.clone(),
+                    quantity: before.quantity,
+                    amount_cent: before.amount_cent,
+                    status: before.status,
+                    placed: placed.as_stamp(),
+                });
+            }
+        }
+        if let Some(link) = &scenario.open {
+            self.open_link(&format!("https://mobile.yangkeduo.com/{link}"), None);
+        }
+    }
+
+    /// Number, amount and state of every order, the oldest first.
+    pub(crate) fn orders(&self) -> &[Order] {
+        &self.orders
     }
 
     /// Stable name of the screen for tests and the journal.
@@ -159,22 +280,33 @@ impl Model {
         if self.walls.locked {
             return "locked".into();
         }
+        if let Some(layer) = self.layers.last() {
+            return format!("popup:{}", layer.name);
+        }
+        let named = |kind: &str, goods: usize| format!("{kind}:{}", self.catalogue.goods[goods].goods_id);
         match self.front {
             Front::Launcher => "launcher".into(),
-            Front::Payment => "payment".into(),
+            Front::Market => "market".into(),
+            Front::Payment { paid: false, .. } => "payment".into(),
+            Front::Payment { paid: true, .. } => "paid".into(),
             Front::Pdd => match self.top() {
                 None => "launcher".into(),
                 Some(Page::Home { .. }) => "home".into(),
-                Some(Page::Goods(page)) => format!("goods:{}", self.catalogue.goods[page.goods].goods_id),
-                Some(Page::Sheet(sheet)) => format!("sheet:{}", self.catalogue.goods[sheet.goods].goods_id),
+                Some(Page::Goods(page)) => named("goods", page.goods),
+                Some(Page::Sheet(sheet)) => named("sheet", sheet.goods),
+                Some(Page::Confirm(sheet)) => named("confirm", sheet.goods),
                 Some(Page::Abandon) => "abandon".into(),
                 Some(Page::Gallery) => "gallery".into(),
-                Some(Page::Orders) => "orders".into(),
+                Some(Page::Orders { .. }) => "orders".into(),
+                Some(Page::OrderDetail { order, .. }) => format!("order:{}", self.orders[*order].sn),
+                Some(Page::Promo) => "promo".into(),
                 Some(Page::SoldOut { .. }) => "sold_out".into(),
                 Some(Page::Removed) => "removed".into(),
                 Some(Page::Captcha) => "captcha".into(),
+                Some(Page::Risk) => "risk".into(),
+                Some(Page::RealName) => "real_name".into(),
                 Some(Page::Login) => "login".into(),
-                Some(Page::NetworkError) => "network_error".into(),
+                Some(Page::NetworkError { .. }) => "network_error".into(),
             },
         }
     }
@@ -184,24 +316,20 @@ impl Model {
         if !self.awake || self.walls.locked {
             return None;
         }
+        if let Some(layer) = self.layers.last() {
+            return Some((&layer.package, &layer.activity));
+        }
+        let launcher = (LAUNCHER, "com.android.launcher3.Launcher");
         Some(match self.front {
-            Front::Launcher => (LAUNCHER, "com.android.launcher3.Launcher"),
-            Front::Payment => (PAYMENT, "com.tencent.mm.plugin.wallet_index.ui.WalletIndexUI"),
+            Front::Launcher => launcher,
+            Front::Market => (MARKET, "com.heytap.market.DetailActivity"),
+            Front::Payment { .. } => (PAYMENT, "com.tencent.mm.plugin.wallet_index.ui.WalletIndexUI"),
             Front::Pdd => match self.top() {
-                None => (LAUNCHER, "com.android.launcher3.Launcher"),
+                None => launcher,
                 Some(Page::Home { .. }) => (PDD, "com.xunmeng.pinduoduo.ui.activity.MainFrameActivity"),
                 Some(Page::Login) => (PDD, "com.xunmeng.pinduoduo.login.LoginActivity"),
                 Some(Page::Gallery) => (PDD, "com.xunmeng.pinduoduo.goods.gallery.GoodsDetailGalleryActivity"),
-                Some(
-                    Page::Goods(_)
-                    | Page::Sheet(_)
-                    | Page::Abandon
-                    | Page::Orders
-                    | Page::SoldOut { .. }
-                    | Page::Removed
-                    | Page::Captcha
-                    | Page::NetworkError,
-                ) => (PDD, "com.xunmeng.pinduoduo.activity.NewPageActivity"),
+                Some(_) => (PDD, PAGE_ACTIVITY),
             },
         })
     }
@@ -211,17 +339,20 @@ impl Model {
         let at = self.stack.iter().rev().find_map(|page| match page {
             Page::Goods(page) => Some(page.goods),
             Page::SoldOut { goods } => Some(*goods),
-            Page::Home { .. }
-            | Page::Sheet(_)
-            | Page::Abandon
-            | Page::Gallery
-            | Page::Orders
-            | Page::Removed
-            | Page::Captcha
-            | Page::Login
-            | Page::NetworkError => None,
+            _ => None,
         })?;
-        let covered = matches!(self.top(), Some(Page::Captcha | Page::Login | Page::NetworkError));
+        let covered = matches!(
+            self.top(),
+            Some(
+                Page::Captcha
+                    | Page::Risk
+                    | Page::RealName
+                    | Page::Login
+                    | Page::NetworkError { .. }
+                    | Page::Orders { .. }
+                    | Page::OrderDetail { .. }
+            )
+        );
         if covered { None } else { self.catalogue.goods.get(at) }
     }
 
@@ -229,8 +360,44 @@ impl Model {
         !self.stack.is_empty()
     }
 
+    /// The page keeps moving, so the stock dump never finds a quiet second.
+    pub(crate) fn restless(&self) -> bool {
+        let moving = |goods: usize, video: bool| self.catalogue.goods[goods].offer == crate::catalogue::Offer::Limited || video;
+        self.behaviour.busy_countdown
+            && self.front == Front::Pdd
+            && match self.top() {
+                Some(Page::Goods(page)) => moving(page.goods, page.video),
+                Some(Page::Sheet(one)) => moving(one.goods, false),
+                _ => false,
+            }
+    }
+
     fn top(&self) -> Option<&Page> {
         self.stack.last()
+    }
+
+    fn glance(&self) -> Glance {
+        Glance { unbound: self.walls.lazy_looks > 0 && self.looks <= self.unbound_until, tick: self.looks }
+    }
+
+    /// Prices must be bound again; the next looks have none.
+    fn unbind(&mut self) {
+        if self.walls.lazy_looks > 0 {
+            self.unbound_until = self.looks + self.walls.lazy_looks;
+        }
+    }
+
+    /// The goods as the screen has them at this look.
+    fn shown(&self, at: usize) -> Cow<'_, Goods> {
+        let goods = &self.catalogue.goods[at];
+        if !self.walls.moving_prices {
+            return Cow::Borrowed(goods);
+        }
+        let mut moved = goods.clone();
+        for price in moved.prices.values_mut().flatten() {
+            *price += u64::from(self.looks % 50) * 10;
+        }
+        Cow::Owned(moved)
     }
 
     /// The windows a dump sees; none = no root node.
@@ -241,14 +408,29 @@ impl Model {
         if self.walls.locked {
             return vec![Window { package: SYSTEM_UI, root: home::keyguard() }];
         }
-        let mut windows = vec![match (self.front, self.top()) {
-            (Front::Launcher, _) | (Front::Pdd, None) => Window { package: LAUNCHER, root: home::launcher(self.installed) },
-            (Front::Payment, _) => {
-                let amount = self.orders.last().map_or(0, |order| order.amount_cent);
-                Window { package: PAYMENT, root: walls::payment(amount) }
+        let (package, mut root) = match (self.front, self.top()) {
+            (Front::Launcher, _) | (Front::Pdd, None) => (LAUNCHER, home::launcher(self.installed)),
+            (Front::Market, _) => (MARKET, orders::market()),
+            (Front::Payment { paid: true, .. }, _) => (PAYMENT, orders::paid()),
+            (Front::Payment { order, .. }, _) => (PAYMENT, orders::payment(self.orders.get(order).map_or(0, |order| order.amount_cent))),
+            (Front::Pdd, Some(page)) => (PDD, self.page(page)),
+        };
+        let mut windows = Vec::new();
+        let mut package: &'static str = package;
+        for layer in &self.layers {
+            match layer.window {
+                Own::Same if layer.package == package => root = layer.over(root),
+                // A small window of somebody else over ours: both are there.
+                Own::Same => {
+                    windows.push(Window { package: &layer.package, root: layer.over(crate::view::ghost(crate::view::rect(0, 0, 1, 1))) })
+                }
+                Own::Own => {
+                    root = layer.over(root);
+                    package = &layer.package;
+                }
             }
-            (Front::Pdd, Some(page)) => Window { package: PDD, root: self.page(page) },
-        }];
+        }
+        windows.insert(0, Window { package, root });
         if self.walls.notification {
             windows.push(Window { package: SYSTEM_UI, root: home::notification_icons() });
         }
@@ -258,23 +440,32 @@ impl Model {
     fn page(&self, page: &Page) -> View {
         match page {
             Page::Home { scroll } => home::feed(&self.catalogue, *scroll),
-            Page::Goods(page) => goods::page(&self.catalogue.goods[page.goods], page),
+            Page::Goods(page) => goods::page(&self.shown(page.goods), page, self.glance()),
             Page::Sheet(one) => {
-                let shown = &self.catalogue.goods[one.goods];
-                sheet::page(shown, one, self.goods_below().map(|page| goods::page(shown, page)))
+                let shown = self.shown(one.goods);
+                let below = self.goods_below().map(|page| goods::page(&shown, page, self.glance()));
+                sheet::page(&shown, one, below, self.glance())
             }
+            Page::Confirm(one) => orders::confirm(&self.shown(one.goods), one),
             Page::Abandon => {
                 let below = self.stack.len().checked_sub(2).map(|at| &self.stack[at]);
-                let amount = if let Some(Page::Sheet(one)) = below { sheet::amount(&self.catalogue.goods[one.goods], one) } else { None };
+                let amount = if let Some(Page::Sheet(one)) = below { sheet::amount(&self.shown(one.goods), one) } else { None };
                 walls::abandon(amount, below.map(|page| self.page(page)))
             }
             Page::Gallery => walls::gallery(),
-            Page::Orders => walls::orders(&self.orders, &self.catalogue),
+            Page::Orders { tab, scroll } => orders::list(&self.orders, &self.catalogue, *tab, *scroll),
+            Page::OrderDetail { order, unfolded } => {
+                let one = &self.orders[*order];
+                orders::detail(one, &self.catalogue.goods[one.goods], *unfolded)
+            }
+            Page::Promo => orders::promo(),
             Page::SoldOut { goods } => walls::sold_out(&self.catalogue, *goods),
             Page::Removed => walls::removed(),
             Page::Captcha => walls::captcha(),
+            Page::Risk => walls::risk(),
+            Page::RealName => walls::real_name(),
             Page::Login => walls::login(),
-            Page::NetworkError => walls::network_error(),
+            Page::NetworkError { .. } => walls::network_error(),
         }
     }
 
@@ -283,314 +474,44 @@ impl Model {
         self.stack.iter().rev().find_map(|page| if let Page::Goods(page) = page { Some(page) } else { None })
     }
 
-    /// A finger goes down and up at one place. Returns what it met.
-    pub(crate) fn tap(&mut self, x: i32, y: i32) -> String {
-        let windows = self.windows();
-        let Some(window) = windows.first() else {
-            return "screen is off".into();
-        };
-        let Some(met) = window.root.touched(x, y) else {
-            return "nothing".into();
-        };
-        let caption = met.caption();
-        let hit = met.hit.unwrap_or(Hit::Nothing);
-        self.apply(hit);
-        if caption.is_empty() { format!("{hit:?}") } else { caption }
-    }
-
-    fn apply(&mut self, hit: Hit) {
-        match hit {
-            Hit::Nothing => {}
-            Hit::Launch => {
-                self.launch();
+    /// Brings up the layers whose rule waits for this.
+    pub(crate) fn trigger(&mut self, trigger: Trigger) {
+        for (rule, seen) in &mut self.popup_rules {
+            if rule.on != trigger {
+                continue;
             }
-            Hit::Card(goods) => {
-                if let Some(one) = self.catalogue.goods.get(goods) {
-                    let id = one.goods_id.clone();
-                    self.open_goods(&id);
-                }
-            }
-            Hit::Back => self.back(),
-            Hit::Favourite => {
-                if let Some(Page::Goods(page)) = self.stack.last_mut() {
-                    page.favourite = !page.favourite;
-                }
-            }
-            Hit::OpenSheet => self.open_sheet(),
-            Hit::CloseSheet => self.close_sheet(),
-            Hit::Chip { dimension, value } => self.choose(dimension, value),
-            Hit::Picture => self.stack.push(Page::Gallery),
-            Hit::Fewer => {
-                if let Some(Page::Sheet(one)) = self.stack.last_mut() {
-                    one.quantity = one.quantity.saturating_sub(1).max(1);
-                }
-            }
-            Hit::More => {
-                if let Some(Page::Sheet(one)) = self.stack.last_mut() {
-                    one.quantity = (one.quantity + 1).min(200);
-                }
-            }
-            Hit::Submit => self.submit(),
-            Hit::KeepPaying => {
-                self.stack.pop();
-                self.submit();
-            }
-            Hit::LeaveSheet => {
-                self.stack.pop();
-                self.leave_sheet();
-            }
-            Hit::ClosePopup => {
-                self.stack.pop();
+            *seen += 1;
+            let due = *seen >= rule.from && *seen - rule.from < rule.times;
+            if let Some(layer) = popup(&rule.name).filter(|_| due) {
+                self.layers.push(layer);
             }
         }
     }
 
-    fn open_sheet(&mut self) {
-        let Some(Page::Goods(page)) = self.stack.last() else {
-            return;
-        };
-        let goods = &self.catalogue.goods[page.goods];
-        let mut chosen = page.chosen.clone();
-        if goods.preselected && chosen.iter().all(Option::is_none) {
-            chosen = goods.dimensions.iter().map(|one| one.values.iter().position(|value| !value.sold_out)).collect();
-        }
-        let sheet =
-            Sheet { goods: page.goods, sideways: vec![0; chosen.len()], chosen, quantity: 1, scroll: 0, touched: false, asked: false };
-        self.stack.push(Page::Sheet(sheet));
-    }
-
-    fn choose(&mut self, dimension: usize, value: usize) {
-        let Some(Page::Sheet(one)) = self.stack.last_mut() else {
-            return;
-        };
-        let goods = &self.catalogue.goods[one.goods];
-        let sellable = goods.dimensions.get(dimension).and_then(|it| it.values.get(value)).is_some_and(|it| !it.sold_out);
-        // A sold-out chip only shows a toast, which is in no dump.
-        if sellable {
-            one.chosen[dimension] = Some(value);
-            one.touched = true;
-        }
-    }
-
-    fn close_sheet(&mut self) {
-        let Some(Page::Sheet(one)) = self.stack.last_mut() else {
-            return;
-        };
-        let asks = match self.catalogue.goods[one.goods].abandon {
-            Abandon::Never => false,
-            Abandon::AfterSelecting => one.touched,
-            Abandon::Always => true,
-        };
-        if asks && !one.asked {
-            one.asked = true;
-            self.stack.push(Page::Abandon);
-        } else {
-            self.leave_sheet();
-        }
-    }
-
-    fn leave_sheet(&mut self) {
-        if let Some(Page::Sheet(one)) = self.stack.last() {
-            let chosen = one.chosen.clone();
-            self.stack.pop();
-            if let Some(Page::Goods(page)) = self.stack.last_mut() {
-                page.chosen = chosen;
-            }
-        }
-    }
-
-    /// Creates the order and brings the payment layer forward; nothing completes it from there.
-    fn submit(&mut self) {
-        let Some(Page::Sheet(one)) = self.stack.last() else {
-            return;
-        };
-        let goods = &self.catalogue.goods[one.goods];
-        let Some(amount_cent) = sheet::amount(goods, one) else {
-            return;
-        };
-        let order = Order {
-            sn: format!("261201-{:015}", 400_000_000_000_u64 + self.orders.len() as u64 * 7919),
-            goods: one.goods,
-            spec: sheet::chosen_text(goods, one).unwrap_or_default(),
-            amount_cent,
-        };
-        self.orders.push(order);
-        self.leave_sheet();
-        self.front = Front::Payment;
-    }
-
-    fn back(&mut self) {
-        match self.front {
-            Front::Launcher => {}
-            Front::Payment => self.front = Front::Pdd,
-            Front::Pdd => match self.stack.last() {
-                None => self.front = Front::Launcher,
-                // Real: a toast 再按一次返回退回桌面; the model leaves at once.
-                Some(Page::Home { .. }) => self.front = Front::Launcher,
-                Some(Page::Sheet(_)) => self.close_sheet(),
-                Some(
-                    Page::Goods(_)
-                    | Page::Abandon
-                    | Page::Gallery
-                    | Page::Orders
-                    | Page::SoldOut { .. }
-                    | Page::Removed
-                    | Page::Captcha
-                    | Page::Login
-                    | Page::NetworkError,
-                ) => {
-                    self.stack.pop();
-                }
-            },
-        }
-    }
-
-    /// Android key codes; unknown ones do nothing.
-    pub(crate) fn key(&mut self, code: u32) -> String {
-        match code {
-            3 => {
-                if self.awake && !self.walls.locked {
-                    self.front = Front::Launcher;
-                }
-                "HOME".into()
-            }
-            4 => {
-                if self.awake && !self.walls.locked {
-                    self.back();
-                }
-                "BACK".into()
-            }
-            26 => {
-                self.awake = !self.awake;
-                "POWER".into()
-            }
-            223 => {
-                self.awake = false;
-                "SLEEP".into()
-            }
-            224 => {
-                self.awake = true;
-                "WAKEUP".into()
-            }
-            82 => "MENU".into(),
-            other => format!("key {other}"),
-        }
-    }
-
-    pub(crate) fn swipe(&mut self, from: (i32, i32), to: (i32, i32), duration_ms: u32) -> String {
-        let (dx, dy) = (to.0 - from.0, to.1 - from.1);
-        if dx.abs() < 24 && dy.abs() < 24 {
-            return if duration_ms > 400 { "long press".into() } else { self.tap(from.0, from.1) };
-        }
-        let sideways = dx.abs() > dy.abs();
-        let windows = self.windows();
-        let Some(scroll) = windows.first().and_then(|window| window.root.scroller(from.0, from.1, sideways)) else {
-            return "nothing scrolls here".into();
-        };
-        // A real finger is never exact: up to 2 % more or less, by seed.
-        let jitter: i32 = self.rng.random_range(-20..=20);
-        let moved = |delta: i32| -delta - delta * jitter / 1000;
-        match (scroll, self.stack.last_mut()) {
-            (Scroll::Page, Some(Page::Goods(page))) => {
-                page.scroll = (page.scroll + moved(dy)).clamp(0, goods::max_scroll(&self.catalogue.goods[page.goods]));
-                "page".into()
-            }
-            (Scroll::Page, Some(Page::Home { scroll })) => {
-                *scroll = (*scroll + moved(dy)).clamp(0, home::max_scroll(&self.catalogue));
-                "feed".into()
-            }
-            (Scroll::Panel, Some(Page::Sheet(one))) => {
-                let most = sheet::max_scroll(&self.catalogue.goods[one.goods]);
-                one.scroll = (one.scroll + moved(dy)).clamp(0, most);
-                "panel".into()
-            }
-            (Scroll::Chips(dimension), Some(Page::Sheet(one))) => {
-                let most = sheet::max_sideways(&self.catalogue.goods[one.goods], dimension);
-                one.sideways[dimension] = (one.sideways[dimension] + moved(dx)).clamp(0, most);
-                "chips".into()
-            }
-            (Scroll::Page | Scroll::Panel | Scroll::Chips(_), _) => "nothing scrolls here".into(),
-        }
-    }
-
-    /// Brings Pinduoduo forward as its icon does; false when it is not installed.
-    pub(crate) fn launch(&mut self) -> bool {
-        if !self.installed {
-            return false;
-        }
-        self.front = Front::Pdd;
-        if self.stack.is_empty() {
-            self.stack.push(Page::Home { scroll: 0 });
-        }
-        if self.walls.login && !matches!(self.top(), Some(Page::Login)) {
-            self.stack.push(Page::Login);
-        }
-        true
-    }
-
-    pub(crate) fn force_stop(&mut self) {
-        self.stack.clear();
-        if self.front == Front::Pdd {
-            self.front = Front::Launcher;
-        }
-    }
-
-    /// Opens a Pinduoduo link; `package` restricts who may take it.
-    pub(crate) fn open_link(&mut self, url: &str, package: Option<&str>) -> Opened {
-        if !self.installed || package.is_some_and(|package| package != PDD) {
-            return Opened::Unresolved;
-        }
-        let Some(rest) = [
-            "https://mobile.yangkeduo.com/",
-            "http://mobile.yangkeduo.com/",
-            "https://mobile.pinduoduo.com/",
-            "pinduoduo://com.xunmeng.pinduoduo/",
-        ]
-        .iter()
-        .find_map(|prefix| url.strip_prefix(prefix)) else {
-            return Opened::Unresolved;
-        };
-        let (page, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let asked = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
-        match page {
-            "goods.html" | "goods1.html" | "goods2.html" => {
-                let id = asked("goods_id").unwrap_or_default().to_owned();
-                self.open_goods(&id);
-            }
-            "orders.html" => self.show(Page::Orders),
-            _ => {
-                self.launch();
-            }
-        }
-        Opened::Yes(self.screen_name())
-    }
-
-    fn open_goods(&mut self, id: &str) {
-        let page = if self.walls.captcha {
-            Page::Captcha
-        } else if self.walls.network {
-            Page::NetworkError
-        } else {
-            match self.catalogue.goods.iter().position(|one| one.goods_id == id) {
-                None => Page::Removed,
-                Some(at) if self.catalogue.goods[at].removed => Page::Removed,
-                Some(at) if self.catalogue.goods[at].sold_out => Page::SoldOut { goods: at },
-                Some(at) => Page::Goods(GoodsPage {
-                    goods: at,
-                    scroll: 0,
-                    favourite: false,
-                    chosen: vec![None; self.catalogue.goods[at].dimensions.len()],
-                }),
-            }
-        };
-        self.show(page);
-    }
-
-    fn show(&mut self, page: Page) {
-        self.front = Front::Pdd;
-        self.stack = vec![Page::Home { scroll: 0 }, if self.walls.login { Page::Login } else { page }];
+    /// Raises a layer at once; false when there is none of that name.
+    pub(crate) fn raise(&mut self, name: &str) -> bool {
+        let found = popup(name);
+        self.layers.extend(found);
+        found.is_some()
     }
 }
 
+/// The status bar as another window, which agents see and the stock dump does not.
+pub(crate) fn status_icons() -> Window {
+    Window { package: SYSTEM_UI, root: home::status_icons() }
+}
+
+/// Somebody else's window in place of ours.
+pub(crate) fn notification_window() -> Window {
+    Window { package: SYSTEM_UI, root: home::notification_window() }
+}
+
+/// As Pinduoduo numbers orders: the day, then fifteen digits.
+fn order_number(placed: crate::clock::Local, at: u64) -> String {
+    format!("{:02}{:02}{:02}-{:015}", placed.year % 100, placed.month, placed.day, 400_000_000_000_u64 + at * 7919)
+}
+
+#[cfg(test)]
+mod scenario_tests;
 #[cfg(test)]
 mod tests;

@@ -2,9 +2,9 @@
 //! chips, quantity, payment row and 提交订单. Chips and the outer list are laid out in content
 //! coordinates and cut to their viewports, so off-screen chips are not in the tree.
 
-use crate::catalogue::{ChipLayout, ChipStyle, Dimension, DimensionKind, Goods};
+use crate::catalogue::{ChipLayout, ChipStyle, Dimension, DimensionKind, Goods, Offer};
 use crate::model::parts::{CHIP, FADED, GREY, INK, LINE, PALE_RED, RED, WHITE, gesture_pill, status_bar, tint, window, yuan};
-use crate::model::{Hit, Sheet, WIDTH};
+use crate::model::{Glance, Hit, Sheet, WIDTH, orders};
 use crate::view::{
     Align, EDIT, FRAME, GROUP, IMAGE, LINEAR, PLAIN, RECYCLER, RELATIVE, Rect, SWITCHER, Scroll, TEXT, View, ghost, rect, text, text_width,
     view,
@@ -14,7 +14,7 @@ const PANEL: Rect = rect(0, 872, WIDTH, 2118);
 const SIDE: i32 = 35;
 const GAP: i32 = 29;
 
-pub(crate) fn page(goods: &Goods, sheet: &Sheet, below: Option<View>) -> View {
+pub(crate) fn page(goods: &Goods, sheet: &Sheet, below: Option<View>, glance: Glance) -> View {
     let mut inside = Vec::new();
     if let Some(below) = below {
         inside.push(below.ghosted());
@@ -23,6 +23,16 @@ pub(crate) fn page(goods: &Goods, sheet: &Sheet, below: Option<View>) -> View {
         inside.push(scrim);
     }
     inside.push(ghost(rect(0, 225, WIDTH, 2440)).fill(WHITE).round(32));
+    let foot = if sheet.older {
+        vec![orders::sure()]
+    } else {
+        let add = view(GROUP, rect(0, 2213, 334, 2354))
+            .pdd()
+            .order(10)
+            .click(Hit::Nothing)
+            .child(text(rect(0, 2213, 334, 2354), "添加", 44.0, INK).pdd().center().fill(WHITE));
+        vec![payment_row(goods).order(7), add, submit(goods, sheet).order(11)]
+    };
     let rest = view(GROUP, rect(0, 332, WIDTH, 2354))
         .pdd()
         .click(Hit::Nothing)
@@ -35,21 +45,13 @@ pub(crate) fn page(goods: &Goods, sheet: &Sheet, below: Option<View>) -> View {
                             .pdd()
                             .child(address())
                             .child(view(PLAIN, rect(0, 486, WIDTH, 487)).pdd().fill(LINE))
-                            .child(header(goods, sheet))
+                            .child(header(goods, sheet, glance))
                             .child(view(PLAIN, rect(35, 871, WIDTH, 872)).pdd().fill(LINE)),
                     )
                     .child(panel(goods, sheet)),
             ),
         )
-        .child(payment_row(goods).order(7))
-        .child(
-            view(GROUP, rect(0, 2213, 334, 2354))
-                .pdd()
-                .order(10)
-                .click(Hit::Nothing)
-                .child(text(rect(0, 2213, 334, 2354), "添加", 44.0, INK).pdd().center().fill(WHITE)),
-        )
-        .child(submit(goods, sheet).order(11));
+        .all(foot);
     inside.push(
         view(LINEAR, rect(0, 95, WIDTH, 2354))
             .pdd()
@@ -94,7 +96,7 @@ fn address() -> View {
     )
 }
 
-fn header(goods: &Goods, sheet: &Sheet) -> View {
+fn header(goods: &Goods, sheet: &Sheet, glance: Glance) -> View {
     let color = chosen_price_value(goods, sheet).unwrap_or(&goods.title);
     let quantity = sheet.quantity.to_string();
     let mut count = view(EDIT, rect(474, 764, 552, 836)).pdd().click(Hit::Nothing).says(quantity, 40.0, INK).center();
@@ -118,9 +120,17 @@ fn header(goods: &Goods, sheet: &Sheet) -> View {
                 )
                 .child(
                     view(FRAME, rect(393, 510, 1054, 582)).pdd().order(5).child(
-                        view(LINEAR, rect(393, 510, 1054, 582))
+                        view(LINEAR, rect(393, 510, 1054, 582)).pdd().child(
+                            text(
+                                rect(393, 510, 1054, 582),
+                                if glance.unbound { String::new() } else { header_price(goods, sheet) },
+                                54.0,
+                                RED,
+                            )
                             .pdd()
-                            .child(text(rect(393, 510, 1054, 582), header_price(goods, sheet), 54.0, RED).pdd().bold().order(2)),
+                            .bold()
+                            .order(2),
+                        ),
                     ),
                 )
                 .child(view(TEXT, rect(393, 594, 1054, 653)).id("com.xunmeng.pinduoduo:id/tv_select_sku").order(9).says(
@@ -153,9 +163,15 @@ fn header_price(goods: &Goods, sheet: &Sheet) -> String {
             None => "暂无报价".into(),
         };
     };
+    let kind = match goods.offer {
+        Offer::Plain | Offer::Range => "",
+        Offer::Coupon => "券后",
+        Offer::Subsidised => "补贴价",
+        Offer::Limited => "秒杀价",
+    };
     match (&value.badge, goods.price_of(&value.text)) {
-        (Some(badge), Some(cent)) => format!("{badge} ¥{}", yuan(cent)),
-        (None, Some(cent)) => format!("¥{}", yuan(cent)),
+        (Some(badge), Some(cent)) => format!("{badge} {kind}¥{}", yuan(cent)),
+        (None, Some(cent)) => format!("{kind}¥{}", yuan(cent)),
         (Some(badge), None) => badge.clone(),
         (None, None) => "暂无报价".into(),
     }
@@ -201,7 +217,7 @@ pub(crate) fn amount(goods: &Goods, sheet: &Sheet) -> Option<u64> {
     Some((each * u64::from(sheet.quantity)).saturating_sub(goods.balance_cent))
 }
 
-fn payment_row(goods: &Goods) -> View {
+pub(crate) fn payment_row(goods: &Goods) -> View {
     let says = if goods.balance_cent > 0 {
         format!("使用多多支付余额¥{}，更换支付方式", yuan(goods.balance_cent))
     } else {
@@ -239,7 +255,16 @@ pub(crate) fn max_sideways(goods: &Goods, dimension: usize) -> i32 {
 
 fn blank(goods: &Goods) -> Sheet {
     let many = goods.dimensions.len();
-    Sheet { goods: 0, chosen: vec![None; many], quantity: 1, scroll: 0, sideways: vec![0; many], touched: false, asked: false }
+    Sheet {
+        goods: 0,
+        chosen: vec![None; many],
+        quantity: 1,
+        scroll: 0,
+        sideways: vec![0; many],
+        touched: false,
+        asked: false,
+        older: false,
+    }
 }
 
 fn panel(goods: &Goods, sheet: &Sheet) -> View {
@@ -271,6 +296,7 @@ fn content(goods: &Goods, sheet: &Sheet) -> (Vec<View>, i32) {
             .pdd()
             .child(text(rect(35, y + 24, 35 + text_width(&dimension.name, 44.0), y + 82), &dimension.name, 42.0, INK).pdd().bold());
         let images = goods.chip == ChipStyle::Image && Some(at) == carrier;
+        let title = if goods.extras && images { title.all(list_toggle(y)) } else { title };
         let top = y + 107;
         let (chips, tall) = if images && sideways(goods, dimension) {
             two_rows(goods, sheet, at, top)
@@ -283,8 +309,35 @@ fn content(goods: &Goods, sheet: &Sheet) -> (Vec<View>, i32) {
         rows.push(whole.child(view(LINEAR, rect(0, top, WIDTH, top + tall)).pdd().child(chips)));
         y = top + tall + 30;
     }
+    if goods.extras && !goods.dimensions.is_empty() {
+        rows.push(view(LINEAR, rect(0, y, WIDTH, y + 110)).pdd().child(text(
+            rect(35, y + 20, 620, y + 84),
+            "多人说“颜色很好看”",
+            36.0,
+            GREY,
+        )));
+        y += 110;
+        rows.push(
+            view(LINEAR, rect(0, y, WIDTH, y + 120)).pdd().child(text(rect(35, y + 30, 400, y + 90), "拼多多全程保障", 36.0, GREY)).child(
+                view(GROUP, rect(760, y + 20, 1045, y + 100))
+                    .click(Hit::Nothing)
+                    .border(LINE, 3)
+                    .round(40)
+                    .child(text(rect(760, y + 20, 1045, y + 100), "一次选多款", 36.0, INK).center()),
+            ),
+        );
+        y += 120;
+    }
     rows.push(view(FRAME, rect(0, y, WIDTH, y + 32)));
     (rows, y + 32)
+}
+
+/// 列表 / 大图 beside the name of the choice; looks like two more chips to a careless reader.
+fn list_toggle(y: i32) -> [View; 2] {
+    [("列表", 800, 0), ("大图", 920, 1)].map(|(says, left, at)| {
+        let spot = rect(left, y + 20, left + 110, y + 88);
+        view(GROUP, spot).click(Hit::Nothing).child(text(spot, says, 36.0, if at == 1 { RED } else { GREY }).center())
+    })
 }
 
 fn sideways(goods: &Goods, dimension: &Dimension) -> bool {

@@ -17,11 +17,11 @@ fn at_goods(at: usize) -> (Model, Goods) {
     (model, goods)
 }
 
-fn open(model: &mut Model, id: &str) {
+pub(super) fn open(model: &mut Model, id: &str) {
     model.open_link(&format!("https://mobile.yangkeduo.com/goods.html?goods_id={id}"), Some(PDD));
 }
 
-fn walk<'v>(view: &'v View, out: &mut Vec<&'v View>) {
+pub(super) fn walk<'v>(view: &'v View, out: &mut Vec<&'v View>) {
     if view.ghost {
         return;
     }
@@ -32,7 +32,7 @@ fn walk<'v>(view: &'v View, out: &mut Vec<&'v View>) {
 }
 
 /// Runs `look` over every view that is really on the screen.
-fn find<T>(model: &Model, look: impl Fn(&View) -> Option<T>) -> Option<T> {
+pub(super) fn find<T>(model: &Model, look: impl Fn(&View) -> Option<T>) -> Option<T> {
     let windows = model.windows();
     let mut all = Vec::new();
     for window in &windows {
@@ -41,18 +41,18 @@ fn find<T>(model: &Model, look: impl Fn(&View) -> Option<T>) -> Option<T> {
     all.into_iter().find_map(look)
 }
 
-fn shows(model: &Model, says: &str) -> bool {
+pub(super) fn shows(model: &Model, says: &str) -> bool {
     find(model, |view| (view.text == says || view.desc == says).then_some(())).is_some()
 }
 
-fn place(model: &Model, wanted: impl Fn(&View) -> bool) -> Option<(i32, i32)> {
+pub(super) fn place(model: &Model, wanted: impl Fn(&View) -> bool) -> Option<(i32, i32)> {
     find(model, |view| {
         // The lower middle, clear of 打开大图 in a chip's upper right corner.
         wanted(view).then(|| ((view.bounds.l + view.bounds.r) / 2, view.bounds.b - view.bounds.height() / 4))
     })
 }
 
-fn tap_on(model: &mut Model, says: &str) -> bool {
+pub(super) fn tap_on(model: &mut Model, says: &str) -> bool {
     match place(model, |view| view.text == says || view.desc == says) {
         Some((x, y)) => {
             model.tap(x, y);
@@ -62,7 +62,7 @@ fn tap_on(model: &mut Model, says: &str) -> bool {
     }
 }
 
-fn open_sheet(model: &mut Model) {
+pub(super) fn open_sheet(model: &mut Model) {
     for says in ["选择规格", "请选择"] {
         if tap_on(model, says) {
             return;
@@ -152,7 +152,7 @@ fn every_value_of_every_goods_shows_its_price_in_the_header() {
         }
     }
     assert!(read > 50, "prices were really read, got {read}");
-    assert_eq!(model().orders_created(), 0, "reading creates no order");
+    assert_eq!(model().counts.orders, 0, "reading creates no order");
 }
 
 #[test]
@@ -223,22 +223,16 @@ fn chips_say_what_real_ones_say() {
 }
 
 #[test]
-fn submitting_creates_an_order_but_never_a_payment() {
+fn submitting_creates_an_order_and_opens_the_payment_layer() {
     let (mut model, goods) = at_goods(5);
     open_sheet(&mut model);
     assert_eq!(model.screen_name(), format!("sheet:{}", goods.goods_id), "a single-SKU goods opens its checkout");
     let says = format!("提交订单 ¥{}", parts::yuan(goods.price_of("").expect("it has a price")));
     assert!(tap_on(&mut model, &says), "the submit button names the amount");
-    assert_eq!(model.orders_created(), 1, "the tap made an order");
+    assert_eq!(model.counts.orders, 1, "the tap made an order");
     assert_eq!(model.focus().map(|(package, _)| package), Some(PAYMENT), "and the payment layer is in front");
-    for y in (0..2400).step_by(40) {
-        for x in (0..1080).step_by(60) {
-            if model.focus().is_some_and(|(package, _)| package == PAYMENT) {
-                model.tap(x, y);
-            }
-        }
-    }
-    assert_eq!(model.orders_created(), 1, "nothing on the payment layer does anything");
+    assert_eq!((model.counts.payments_opened, model.counts.payments), (1, 0), "which is no payment yet");
+    model.key(4);
     model.open_link("https://mobile.yangkeduo.com/orders.html?type=1", Some(PDD));
     assert!(shows(&model, "待付款"), "the order waits unpaid");
 }
@@ -248,7 +242,7 @@ fn submit_waits_for_every_dimension_and_takes_the_balance_off() {
     let (mut model, _) = at_goods(0);
     open_sheet(&mut model);
     assert!(tap_on(&mut model, "选择颜色分类后，立即支付"), "the button says what is missing");
-    assert_eq!(model.orders_created(), 0, "and does nothing");
+    assert_eq!(model.counts.orders, 0, "and does nothing");
     let (mut model, goods) = at_goods(1);
     open_sheet(&mut model);
     let value = &goods.dimensions[0].values[0];
@@ -279,7 +273,7 @@ fn closing_asks_when_the_goods_says_so() {
                 assert!(tap_on(&mut model, "先去逛逛"), "and lets go");
                 assert!(model.screen_name().starts_with("goods:"), "back on the goods page");
             }
-            assert_eq!(model.orders_created(), 0, "closing orders nothing");
+            assert_eq!(model.counts.orders, 0, "closing orders nothing");
         }
     }
 }
@@ -322,7 +316,7 @@ fn the_same_seed_gives_the_same_phone() {
         for step in 0..4 {
             model.swipe((540, 1800), (540, 1300 - step * 37), 300);
         }
-        crate::xml::dump(&model.windows(), false)
+        crate::xml::dump(&model.windows(), crate::xml::Style::default())
     };
     assert_eq!(run(1), run(1), "one seed, one tree");
     assert_ne!(run(1), run(2), "swipes differ a little between seeds");
@@ -381,7 +375,19 @@ fn every_character_a_page_prints_has_a_glyph() {
     }
     let mut model = model();
     check(&model);
-    for page in [Page::Home { scroll: 0 }, Page::Captcha, Page::Login, Page::NetworkError, Page::Removed, Page::Gallery, Page::Orders] {
+    let pages = [
+        Page::Home { scroll: 0 },
+        Page::Captcha,
+        Page::Risk,
+        Page::RealName,
+        Page::Login,
+        Page::NetworkError { goods_id: String::new() },
+        Page::Removed,
+        Page::Gallery,
+        Page::Orders { tab: 0, scroll: 0 },
+        Page::Promo,
+    ];
+    for page in pages {
         model.show(page);
         check(&model);
     }
@@ -390,7 +396,7 @@ fn every_character_a_page_prints_has_a_glyph() {
     assert!(missing.is_empty(), "cut the font again with these: {missing:?}");
 }
 
-fn collect(view: &View, missing: &mut std::collections::BTreeSet<char>) {
+pub(super) fn collect(view: &View, missing: &mut std::collections::BTreeSet<char>) {
     if let Some(label) = &view.paint.label {
         missing.extend(label.text.chars().filter(|one| !render::has_glyph(*one)));
     }
@@ -425,7 +431,7 @@ fn the_picture_shows_what_the_tree_says() {
 }
 
 fn pixels(model: &Model) -> Vec<u8> {
-    let png = render::png(&model.windows());
+    let png = render::png(&model.windows(), false);
     let image = image::load_from_memory(&png).expect("a valid PNG").into_rgb8();
     assert_eq!(image.dimensions(), (1080, 2400), "the size of the screen");
     image.into_raw()
@@ -455,7 +461,7 @@ proptest! {
             }
             let name = model.screen_name();
             prop_assert!(!name.is_empty(), "some screen is always there");
-            let xml = crate::xml::dump(&model.windows(), false);
+            let xml = crate::xml::dump(&model.windows(), crate::xml::Style::default());
             prop_assert!(xml.ends_with("</hierarchy>"), "the tree is whole on {name}");
         }
     }

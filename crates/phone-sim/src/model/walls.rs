@@ -1,9 +1,9 @@
-//! Pages that stop a reader: abandon popup, payment layer, captcha, login, sold out, removed, network
-//! error; and the plain ones behind them (gallery, orders). No button here completes a payment.
+//! Pages that stop a reader: abandon popup, captcha, limited account, real name, login, sold out, removed, network error; and the
+//! gallery. No button here passes a wall, because only a person may.
 
 use crate::catalogue::{Art, Catalogue};
-use crate::model::parts::{FADED, GREEN, GREY, INK, PAGE, RED, WHITE, gesture_pill, status_bar, tint, window, yuan};
-use crate::model::{Hit, Order, WIDTH};
+use crate::model::parts::{FADED, GREEN, GREY, INK, PAGE, RED, WHITE, gesture_pill, status_bar, window, yuan};
+use crate::model::{Hit, WIDTH};
 use crate::view::{BUTTON, EDIT, FRAME, GROUP, IMAGE, PLAIN, RECYCLER, View, ghost, rect, text, view};
 
 /// 确定放弃吗? over whatever lies below. Its upper button pays, its lower one leaves.
@@ -44,25 +44,6 @@ pub(crate) fn abandon(amount_cent: Option<u64>, below: Option<View>) -> View {
     );
     inside.push(gesture_pill());
     window("", inside)
-}
-
-/// The payment layer of another app. Nothing on it is modelled, so nothing can be paid.
-pub(crate) fn payment(amount_cent: u64) -> View {
-    let body = [
-        text(rect(0, 420, WIDTH, 490), "拼多多平台商户", 44.0, INK).center(),
-        text(rect(0, 510, WIDTH, 640), format!("¥{}", yuan(amount_cent)), 108.0, INK).center().bold(),
-        text(rect(80, 760, 400, 820), "支付方式", 42.0, GREY),
-        text(rect(700, 760, 1000, 820), "零钱", 42.0, INK).align(crate::view::Align::Right),
-        view(BUTTON, rect(140, 1980, 940, 2110)).click(Hit::Nothing).fill(GREEN).round(16).says("立即支付", 50.0, WHITE).center(),
-        text(rect(0, 2150, WIDTH, 2210), "模拟手机：这里不会发生任何支付", 36.0, FADED).center(),
-    ];
-    let frame = view(FRAME, rect(0, 0, WIDTH, 2400)).id("android:id/content").all(body);
-    view(FRAME, rect(0, 0, WIDTH, 2400))
-        .fill(WHITE)
-        .order(0)
-        .child(frame)
-        .child(status_bar(INK))
-        .child(view(IMAGE, rect(30, 110, 130, 210)).desc("返回").click(Hit::Back).shows("×", 70.0, INK).center())
 }
 
 pub(crate) fn captcha() -> View {
@@ -131,7 +112,7 @@ pub(crate) fn network_error() -> View {
         [
             ghost(rect(420, 700, 660, 940)).border(FADED, 8).round(120).shows("?", 120.0, FADED).center(),
             text(rect(0, 1000, WIDTH, 1080), "网络异常，请稍后再试", 50.0, INK).center(),
-            view(BUTTON, rect(390, 1140, 690, 1250)).click(Hit::Nothing).border(RED, 3).round(16).says("点击重试", 44.0, RED).center(),
+            view(BUTTON, rect(390, 1140, 690, 1250)).click(Hit::Retry).border(RED, 3).round(16).says("点击重试", 44.0, RED).center(),
         ],
     )
 }
@@ -149,50 +130,37 @@ pub(crate) fn gallery() -> View {
     )
 }
 
-pub(crate) fn orders(orders: &[Order], catalogue: &Catalogue) -> View {
-    let mut body = Vec::new();
-    for (at, tab) in ["全部", "待付款", "待分享", "待收货", "评价"].iter().enumerate() {
-        let left = 10 + at as i32 * 212;
-        let ink = if at == 1 { RED } else { INK };
-        body.push(text(rect(left, 240, left + 212, 320), *tab, 42.0, ink).center());
-    }
-    if orders.is_empty() {
-        body.push(text(rect(0, 1000, WIDTH, 1070), "您还没有相关订单", 46.0, GREY).center());
-    }
-    for (at, order) in orders.iter().rev().take(4).enumerate() {
-        let top = 350 + at as i32 * 480;
-        let one = &catalogue.goods[order.goods];
-        body.push(
-            view(GROUP, rect(20, top, WIDTH - 20, top + 460))
-                .pdd()
-                .click(Hit::Nothing)
-                .fill(WHITE)
-                .round(18)
-                .child(text(rect(50, top + 24, 700, top + 80), &one.shop, 40.0, INK).desc(format!("店铺名称：{}", one.shop)))
-                .child(text(rect(820, top + 24, 1030, top + 80), "待付款", 40.0, RED).align(crate::view::Align::Right))
-                .child(view(IMAGE, rect(50, top + 100, 250, top + 300)).desc("商品图片").art(one.art, tint(&order.spec)).round(12))
-                .child(text(rect(280, top + 104, 1030, top + 160), &one.title, 38.0, INK).desc(format!("商品名称：{}", one.title)))
-                .child(text(rect(280, top + 176, 1030, top + 226), &order.spec, 34.0, GREY))
-                .child(
-                    text(rect(280, top + 240, 1030, top + 296), format!("应付:,{}元,", yuan(order.amount_cent)), 38.0, INK)
-                        .align(crate::view::Align::Right),
-                )
-                .child(text(rect(50, top + 370, 640, top + 420), format!("订单编号：{}", order.sn), 30.0, FADED))
-                .child(
-                    view(GROUP, rect(800, top + 350, 1030, top + 430))
-                        .click(Hit::Nothing)
-                        .border(RED, 3)
-                        .round(40)
-                        .child(text(rect(800, top + 350, 1030, top + 430), "去支付", 38.0, RED).center()),
-                ),
-        );
-    }
-    let mut made = titled("我的订单", body);
-    made.paint.fill = Some(PAGE);
-    made
+/// The account is limited; only a person can clear it.
+pub(crate) fn risk() -> View {
+    titled(
+        "账号提示",
+        [
+            ghost(rect(420, 560, 660, 800)).border(RED, 8).round(120).shows("!", 120.0, RED).center(),
+            text(rect(60, 880, WIDTH - 60, 1010), "检测到账户存在风险，为了账号安全，已限制部分操作", 44.0, INK).center().lines(2),
+            view(BUTTON, rect(240, 1180, 840, 1300)).click(Hit::Nothing).fill(RED).round(18).says("去申诉", 46.0, WHITE).center(),
+        ],
+    )
 }
 
-fn titled(title: &str, body: impl IntoIterator<Item = View>) -> View {
+pub(crate) fn real_name() -> View {
+    let field = |top: i32, hint: &str| {
+        let mut made = view(EDIT, rect(120, top, 960, top + 120)).click(Hit::Nothing).fill(PAGE).round(16).shows(hint, 40.0, FADED);
+        made.hint = hint.into();
+        made
+    };
+    titled(
+        "实名认证",
+        [
+            text(rect(60, 420, WIDTH - 60, 500), "实名认证提示", 56.0, INK).center().bold(),
+            text(rect(60, 520, WIDTH - 60, 590), "继续使用前，请确认本人身份", 40.0, GREY).center(),
+            field(720, "请输入真实姓名"),
+            field(880, "请输入证件号码"),
+            view(BUTTON, rect(120, 1080, 960, 1210)).click(Hit::Nothing).fill(RED).round(18).says("提交实名信息", 48.0, WHITE).center(),
+        ],
+    )
+}
+
+pub(crate) fn titled(title: &str, body: impl IntoIterator<Item = View>) -> View {
     let mut inside = vec![
         view(FRAME, rect(0, 95, WIDTH, 225))
             .pdd()

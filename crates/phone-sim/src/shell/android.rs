@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{DENSITY, HEIGHT, LAUNCHER, Opened, PAYMENT, PDD, SYSTEM_UI, WIDTH};
+use crate::model::{LAUNCHER, Opened, PAYMENT, PDD, SYSTEM_UI};
 use crate::phone::Phone;
 use crate::shell::{Io, dumpsys};
 
@@ -44,8 +44,10 @@ pub(super) fn run(phone: &Phone, arguments: &[String], io: &Io) -> Option<i32> {
             }
         }
         "pkill" | "killall" => {
-            let ours = rest.last().is_some_and(|name| name.contains("uiautomator"));
-            i32::from(!(ours && phone.kill_dumps()))
+            let asked = rest.last().map_or("", String::as_str);
+            let dumps = asked.contains("uiautomator") && phone.kill_dumps();
+            let agent = ["uia2", "u2.jar", "app_process"].iter().any(|one| asked.contains(one)) && phone.kill_agent();
+            i32::from(!(dumps || agent))
         }
         "kill" => 0,
         _ => return None,
@@ -65,14 +67,14 @@ fn properties(phone: &Phone) -> Vec<(&'static str, String)> {
         ("ro.build.fingerprint", "Companion/cmsim/cmsim:13/CM1A.231105.001/1:user/release-keys"),
         ("ro.build.characteristics", "default"),
         ("ro.product.cpu.abi", "arm64-v8a"),
-        ("ro.sf.lcd_density", "440"),
+        ("persist.sys.timezone", "Asia/Shanghai"),
         ("ro.debuggable", "0"),
         ("persist.sys.locale", "zh-CN"),
         ("sys.boot_completed", "1"),
     ]
     .into_iter()
     .map(|(key, value)| (key, value.to_owned()))
-    .chain([("ro.serialno", phone.serial.clone())])
+    .chain([("ro.serialno", phone.serial.clone()), ("ro.sf.lcd_density", phone.screen().density.to_string())])
     .collect()
 }
 
@@ -246,6 +248,14 @@ fn input(phone: &Phone, rest: &[String], io: &Io) -> i32 {
         Some("touchscreen" | "keyboard" | "touchpad") => &rest[1..],
         _ => rest,
     };
+    let acts = matches!(rest.first().map(String::as_str), Some("tap" | "swipe" | "draganddrop" | "keyevent" | "text"));
+    if acts && phone.input_denied() {
+        io.complain(
+            phone,
+            "Exception occurred while executing 'tap':\njava.lang.SecurityException: Injecting input events requires the caller (or the source of the instrumentation, if any) to have the INJECT_EVENTS permission.\n\tat com.android.server.input.InputManagerService.injectInputEventToTarget(InputManagerService.java:866)\n",
+        );
+        return 255;
+    }
     let numbers: Option<Vec<i32>> =
         rest.get(1..).map(|all| all.iter().filter_map(|one| one.parse::<f64>().ok().map(|one| one as i32)).collect());
     let numbers = numbers.unwrap_or_default();
@@ -294,8 +304,8 @@ fn key_code(name: &str) -> Option<u32> {
 
 fn wm(phone: &Phone, rest: &[String], io: &Io) -> i32 {
     match rest.first().map_or("", String::as_str) {
-        "size" => io.say(phone, format!("Physical size: {WIDTH}x{HEIGHT}\n")),
-        "density" => io.say(phone, format!("Physical density: {DENSITY}\n")),
+        "size" => io.say(phone, format!("Physical size: {}x{}\n", phone.screen().width, phone.screen().height)),
+        "density" => io.say(phone, format!("Physical density: {}\n", phone.screen().density)),
         "dismiss-keyguard" => {}
         _ => {
             io.complain(phone, "Window manager (window) commands:\n");
@@ -339,7 +349,7 @@ pub(super) async fn screencap(phone: &Arc<Phone>, rest: &[String], io: &Io) -> i
         return 1;
     }
     let drawn = phone.clone();
-    let Ok(png) = tokio::task::spawn_blocking(move || drawn.screenshot()).await else {
+    let Ok(png) = tokio::task::spawn_blocking(move || drawn.screencap()).await else {
         return 1;
     };
     match path {
@@ -358,6 +368,11 @@ fn ps(phone: &Phone) -> String {
     let mut rows = vec![("root", 1, "init"), ("system", 1204, "system_server"), ("u0_a88", 2210, SYSTEM_UI), ("u0_a91", 2402, LAUNCHER)];
     if phone.with_model(|model| model.running()) {
         rows.push(("u0_a187", 8123, PDD));
+    }
+    if phone.agent().is_some() {
+        rows.push(("shell", 9107, "com.wetest.uia2.Main"));
+    } else if phone.other_client() {
+        rows.push(("u0_a203", 9211, "com.github.uiautomator"));
     }
     for (user, pid, name) in rows {
         out.push_str(&format!("{user:<12} {pid:>5}     1 1487220  98112 0                   0 S {name}\n"));

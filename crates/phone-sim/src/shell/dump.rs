@@ -35,13 +35,13 @@ async fn dump(phone: &Phone, io: &Io, file: &str, compressed: bool, tty: bool) -
             return 1;
         }
         DumpPlan::Exit137 => {
-            tokio::time::sleep(phone.dump_time / 2).await;
+            tokio::time::sleep(phone.dump_time() / 2).await;
             return 137;
         }
         DumpPlan::Hang => Duration::MAX,
         // The real one gives up after 10 s; scaled with the configured dump time.
-        DumpPlan::NeverIdle => (phone.dump_time * 28).min(Duration::from_secs(10)),
-        DumpPlan::Normal => phone.dump_time,
+        DumpPlan::NeverIdle => (phone.dump_time() * 28).min(Duration::from_secs(10)),
+        DumpPlan::Normal | DumpPlan::Emoji => phone.dump_time(),
     };
     let killed = until(&mut control, |now| now.stop || now.kills != kills);
     if tokio::time::timeout(time.min(Duration::from_secs(86_400)), killed).await.is_ok() {
@@ -52,6 +52,14 @@ async fn dump(phone: &Phone, io: &Io, file: &str, compressed: bool, tty: bool) -
         phone.abandon_dump();
         io.complain(phone, "ERROR: could not get idle state.\n");
         return 0;
+    }
+    if plan == DumpPlan::Emoji {
+        phone.abandon_dump();
+        io.complain(
+            phone,
+            "java.lang.IllegalArgumentException: Illegal character (d83d)\n\tat org.kxml2.io.KXmlSerializer.reportInvalidCharacter(KXmlSerializer.java:144)\n\tat com.android.commands.uiautomator.DumpCommand.run(DumpCommand.java:99)\nKilled\n",
+        );
+        return 137;
     }
     match phone.finish_dump(compressed) {
         Dumped::NullRoot => {
@@ -66,6 +74,7 @@ async fn dump(phone: &Phone, io: &Io, file: &str, compressed: bool, tty: bool) -
                 phone.write_file(file, xml);
             }
         },
+        Dumped::Lost => {}
         Dumped::Stale(old) => {
             if file != "/dev/tty" && phone.read_file(file).is_none() {
                 phone.write_file(file, old);

@@ -1,7 +1,7 @@
 //! `dumpsys` sections clients read: focus, activities, the goods page's props, power, package.
 
-use crate::model::{DENSITY, HEIGHT, LAUNCHER, PDD, WIDTH};
-use crate::phone::Phone;
+use crate::model::{LAUNCHER, PDD};
+use crate::phone::{Phone, Screen};
 use crate::shell::Io;
 use crate::shell::android::PDD_VERSION;
 
@@ -17,7 +17,10 @@ pub(super) fn run(phone: &Phone, rest: &[String], io: &Io) -> i32 {
             "Current Battery Service state:\n  AC powered: false\n  USB powered: true\n  level: 86\n  scale: 100\n  temperature: 291\n"
                 .into()
         }
-        ["display", ..] => format!("  mCurrentDisplayRect=Rect(0, 0 - {WIDTH}, {HEIGHT})\n  density={DENSITY}\n"),
+        ["display", ..] => {
+            let Screen { width, height, density } = phone.screen();
+            format!("  mCurrentDisplayRect=Rect(0, 0 - {width}, {height})\n  density={density}\n")
+        }
         [] | ["-l"] => "Currently running services:\n  activity\n  battery\n  package\n  power\n  window\n".into(),
         [other, ..] => {
             io.complain(phone, format!("Can't find service: {other}\n"));
@@ -31,19 +34,24 @@ pub(super) fn run(phone: &Phone, rest: &[String], io: &Io) -> i32 {
 fn window(phone: &Phone) -> String {
     let focus = phone.focus();
     let (locked, awake) = phone.with_model(|model| (model.walls.locked, model.awake));
-    let app = match phone.with_model(|model| model.focus()) {
+    let Screen { width, height, density } = phone.screen();
+    let rotated = phone.with_model(|model| model.walls.rotated);
+    let (wide, tall) = if rotated { (height, width) } else { (width, height) };
+    let app = match phone.front() {
         Some((package, activity)) => format!("ActivityRecord{{8a1be22 u0 {package}/{activity} t118}}"),
         None => "null".into(),
     };
     format!(
-        "WINDOW MANAGER DISPLAY CONTENTS (dumpsys window displays)\n  Display: mDisplayId=0\n    init={WIDTH}x{HEIGHT} {DENSITY}dpi cur={WIDTH}x{HEIGHT} app={WIDTH}x2354\n  mCurrentFocus={focus}\n  mFocusedApp={app}\n  mInputMethodTarget=null\nWINDOW MANAGER POLICY STATE (dumpsys window policy)\n    mDreamingLockscreen={locked}\n    isKeyguardShowing={locked}\n    screenState={}\n",
+        "WINDOW MANAGER DISPLAY CONTENTS (dumpsys window displays)\n  Display: mDisplayId=0\n    init={width}x{height} {density}dpi cur={wide}x{tall} app={wide}x{}\n  mCurrentFocus={focus}\n  mFocusedApp={app}\n  mInputMethodTarget=null\n    mRotation=ROTATION_{}\nWINDOW MANAGER POLICY STATE (dumpsys window policy)\n    mDreamingLockscreen={locked}\n    isKeyguardShowing={locked}\n    screenState={}\n",
+        tall - 46,
+        if rotated { 90 } else { 0 },
         if awake { "SCREEN_STATE_ON" } else { "SCREEN_STATE_OFF" }
     )
 }
 
 fn activities(phone: &Phone) -> String {
-    let record = match phone.with_model(|model| model.focus()) {
-        Some((package, activity)) => format!("ActivityRecord{{8a1be22 u0 {} t118}}", short(package, activity)),
+    let record = match phone.front() {
+        Some((package, activity)) => format!("ActivityRecord{{8a1be22 u0 {} t118}}", short(&package, &activity)),
         None => format!("ActivityRecord{{17c00d5 u0 {LAUNCHER}/.Launcher t4}}"),
     };
     format!(
@@ -54,21 +62,18 @@ fn activities(phone: &Phone) -> String {
 /// What the goods page leaks about itself: the only passive way to know which goods is open.
 fn top(phone: &Phone) -> String {
     let mut out = String::from("TASK 118: id=118 userId=0\n");
-    let Some((package, activity)) = phone.with_model(|model| model.focus()) else {
+    let Some((package, activity)) = phone.front() else {
         return out;
     };
     out.push_str(&format!(
         "  ACTIVITY {} 8a1be22 pid=8123\n    Local Activity 6c02f1e State:\n      mResumed=true mStopped=false mFinished=false\n",
-        short(package, activity)
+        short(&package, &activity)
     ));
     if package == PDD {
-        let goods = phone.with_model(|model| {
-            model.goods_on_top().map(|goods| {
-                let id = &goods.goods_id;
-                format!(
-                    "      props={{\"type\":\"pdd_goods_detail\",\"url\":\"goods.html?source_app=com.android.shell&goods_id={id}&pr_force_native=1\",\"props\":\"{{\\\"goods_id\\\":\\\"{id}\\\",\\\"page_from\\\":\\\"23\\\"}}\"}}\n"
-                )
-            })
+        let goods = phone.goods_on_top().map(|id| {
+            format!(
+                "      props={{\"type\":\"pdd_goods_detail\",\"url\":\"goods.html?source_app=com.android.shell&goods_id={id}&pr_force_native=1\",\"props\":\"{{\\\"goods_id\\\":\\\"{id}\\\",\\\"page_from\\\":\\\"23\\\"}}\"}}\n"
+            )
         });
         out.push_str(&goods.unwrap_or_else(|| "      props={\"type\":\"pdd_page\"}\n".into()));
     }

@@ -1,6 +1,7 @@
 //! The phone's shell: runs what [`parse`] understood, against the [`Phone`]. It knows no ADB
 //! packet; output goes to sinks.
 
+mod agent;
 mod android;
 mod dump;
 mod dumpsys;
@@ -114,6 +115,12 @@ impl Shell {
                     Joint::And => self.status == 0,
                     Joint::Or => self.status != 0,
                 };
+                if go && pipeline.background {
+                    let (mut child, own, io) = (self.clone(), pipeline.clone(), io.clone());
+                    tokio::spawn(async move { child.pipeline(&own, &io).await });
+                    self.status = 0;
+                    continue;
+                }
                 if go && matches!(self.pipeline(pipeline, io).await, Flow::Exit) {
                     return Flow::Exit;
                 }
@@ -222,6 +229,10 @@ impl Shell {
             "cd" | "set" | "umask" | "trap" | "wait" => 0,
             "exec" | "nohup" | "command" | "busybox" | "toybox" if arguments.len() > 1 => Box::pin(self.builtin(&arguments[1..], io)).await,
             "screencap" => android::screencap(&self.phone, &arguments[1..], io).await,
+            "app_process" | "app_process64" => {
+                let classes = self.variables.get("CLASSPATH").cloned().unwrap_or_default();
+                agent::run(&self.phone, &classes, &arguments[1..], io).await
+            }
             "uiautomator" => dump::run(&self.phone, arguments, io, self.tty).await,
             _ => {
                 if let Some(status) = android::run(&self.phone, arguments, io) {

@@ -73,6 +73,8 @@ pub(crate) enum Joint {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pipeline {
     pub(crate) negated: bool,
+    /// Followed by `&`: nobody waits for it.
+    pub(crate) background: bool,
     pub(crate) commands: Vec<Command>,
 }
 
@@ -342,7 +344,8 @@ impl Parser {
             if ended {
                 return if joint == Joint::Then { Ok(List(out)) } else { Err(SyntaxError::End) };
             }
-            let pipeline = self.pipeline()?;
+            let mut pipeline = self.pipeline()?;
+            pipeline.background = matches!(self.peek(), Some(Token::Op("&")));
             out.push((joint, pipeline));
             joint = match self.op(&[";", "\n", "&", "&&", "||"]) {
                 Some("&&") => Joint::And,
@@ -363,7 +366,7 @@ impl Parser {
             while self.op(&["\n"]).is_some() {}
             commands.push(self.command()?);
         }
-        Ok(Pipeline { negated, commands })
+        Ok(Pipeline { negated, background: false, commands })
     }
 
     fn command(&mut self) -> Result<Command, SyntaxError> {

@@ -94,7 +94,7 @@ async fn dev_tty_opens_only_where_there_is_a_terminal() {
 
 #[tokio::test]
 async fn dump_faults_look_like_the_real_failures() {
-    use crate::config::Fault;
+    use crate::faults::Fault;
     let line = "f=/data/local/tmp/f.xml; uiautomator dump $f >&2; cat $f; r=$?; rm -f $f; exit $r";
     let missing = "cat: /data/local/tmp/f.xml: No such file or directory\n";
     let phone = phone();
@@ -123,7 +123,7 @@ async fn dump_faults_look_like_the_real_failures() {
 
 #[tokio::test]
 async fn one_dump_at_a_time_and_pkill_ends_a_hung_one() {
-    use crate::config::Fault;
+    use crate::faults::Fault;
     let phone = phone();
     phone.set_fault(Fault::HangDump);
     let own = phone.clone();

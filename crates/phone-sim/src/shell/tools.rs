@@ -127,7 +127,7 @@ pub(super) async fn run(phone: &Phone, arguments: &[String], io: &Io) -> Option<
             let says = match rest.iter().find(|one| one.starts_with('+')).map(String::as_str) {
                 Some("+%s") => now.to_string(),
                 Some("+%s%3N" | "+%s%N") => format!("{now}000"),
-                _ => utc(now),
+                _ => clock::local(now).as_date(),
             };
             io.say(phone, says + "\n");
             0
@@ -258,40 +258,4 @@ fn printf(rest: &[String]) -> String {
         }
     }
     out
-}
-
-/// `Tue Dec  1 09:41:00 UTC 2026`
-fn utc(seconds: u64) -> String {
-    let days = seconds / 86_400;
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    // Civil date from a day count (the usual era arithmetic, March based).
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let week = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    format!("{} {} {day:>2} {hour:02}:{minute:02}:{second:02} UTC {year}", week[(days % 7) as usize], names[(month - 1) as usize])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn date_prints_the_civil_day() {
-        let rows = [
-            (0, "Thu Jan  1 00:00:00 UTC 1970"),
-            (951_782_400, "Tue Feb 29 00:00:00 UTC 2000"),
-            (1_796_111_260, "Tue Dec  1 07:47:40 UTC 2026"),
-        ];
-        for (seconds, want) in rows {
-            assert_eq!(utc(seconds), want, "{seconds} s after the epoch");
-        }
-    }
 }

@@ -1,91 +1,11 @@
 //! The stock `adb` client against the simulated phone, on a private adb server that is killed at
 //! the end. `scripts/setup` installs `adb`.
 
-use std::net::TcpListener;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use cmautobuy_phone_sim::{Auth, Catalogue, Fault, JournalKind, Sim, SimConfig, start};
-
-struct Adb {
-    port: u16,
-    home: tempfile::TempDir,
-}
-
-impl Adb {
-    /// A private server on a free port with its own key.
-    fn new() -> Self {
-        assert!(Command::new("adb").arg("version").output().is_ok(), "the stock adb is not on PATH: run ./scripts/setup");
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("a free port").port();
-        Self { port, home: tempfile::tempdir().expect("a directory for the key") }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("adb");
-        command.arg("-P").arg(self.port.to_string()).args(arguments).stdin(Stdio::null());
-        command.env("HOME", self.home.path()).env("ADB_MDNS", "0").env_remove("ANDROID_ADB_SERVER_PORT");
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().expect("adb runs")
-    }
-
-    fn on(&self, sim: &Sim, arguments: &[&str]) -> Output {
-        let serial = sim.addr().to_string();
-        let mut all = vec!["-s", serial.as_str()];
-        all.extend(arguments);
-        self.run(&all)
-    }
-
-    fn connect(&self, sim: &Sim) -> String {
-        String::from_utf8_lossy(&self.run(&["connect", &sim.addr().to_string()]).stdout).into_owned()
-    }
-
-    fn state(&self, sim: &Sim) -> String {
-        let all = self.run(&["devices"]);
-        let all = String::from_utf8_lossy(&all.stdout).into_owned();
-        let serial = sim.addr().to_string();
-        all.lines().find_map(|line| line.strip_prefix(&serial)).unwrap_or_default().trim().to_owned()
-    }
-
-    /// Waits for a level, not for an edge.
-    fn wait_for_state(&self, sim: &Sim, wanted: &str) {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while self.state(sim) != wanted {
-            assert!(Instant::now() < deadline, "the device must become {wanted}, is `{}`", self.state(sim));
-            std::thread::park_timeout(Duration::from_millis(50));
-        }
-    }
-}
-
-impl Drop for Adb {
-    fn drop(&mut self) {
-        drop(self.command(&["kill-server"]).output());
-    }
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-async fn phone(config: SimConfig) -> Sim {
-    start(SimConfig { dump_time: Duration::from_millis(30), ..config }).await.expect("a free port")
-}
-
-fn parses(xml: &[u8]) -> usize {
-    let text = std::str::from_utf8(xml).expect("UTF-8");
-    let end = text.find("</hierarchy>").expect("a whole tree") + "</hierarchy>".len();
-    let mut reader = quick_xml::Reader::from_str(&text[..end]);
-    let mut nodes = 0;
-    loop {
-        match reader.read_event().expect("well-formed XML") {
-            quick_xml::events::Event::Start(_) | quick_xml::events::Event::Empty(_) => nodes += 1,
-            quick_xml::events::Event::Eof => return nodes,
-            _ => {}
-        }
-    }
-}
+use crate::support::{Adb, out, parses, phone};
+use cmautobuy_phone_sim::{Auth, Catalogue, Fault, JournalKind, SimConfig};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stock_client_works() {

@@ -102,6 +102,8 @@ pub struct Capture {
     /// The dump exactly as it arrived; empty when there was none.
     pub xml: Arc<[u8]>,
     pub foreground: Foreground,
+    /// The goods of the page in front, when they were asked for and the page has some.
+    pub goods_id: Option<String>,
     pub verdict: Verdict,
     pub dump_ended: Instant,
     /// Milliseconds the dump took, retries included.
@@ -152,6 +154,8 @@ pub struct CaptureWant {
     /// Another app in front gives [`Verdict::WrongApp`].
     pub expect_package: Option<String>,
     pub screenshot: bool,
+    /// Also ask which goods the page shows.
+    pub goods: bool,
 }
 
 impl CaptureWant {
@@ -162,7 +166,14 @@ impl CaptureWant {
 
     /// The tree of this app, `wrong_app` otherwise.
     pub fn of(package: impl Into<String>) -> CaptureWant {
-        CaptureWant { expect_package: Some(package.into()), screenshot: false }
+        CaptureWant { expect_package: Some(package.into()), ..CaptureWant::default() }
+    }
+
+    /// Also ask which goods the page shows.
+    #[must_use]
+    pub fn with_goods(mut self) -> CaptureWant {
+        self.goods = true;
+        self
     }
 
     /// Also take a picture.

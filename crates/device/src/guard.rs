@@ -1,23 +1,26 @@
 //! The tap guard: the one function between a decision and the glass (D10).
 //!
-//! Every tap, swipe, key and link of the product becomes a [`Ticket`] here or is refused with a reason.
-//! It holds no permit of any kind: ordering and paying are refused whatever the caller believes about the page.
+//! Every tap, swipe, key, text and link of the product becomes a [`Ticket`] here or is refused with a reason.
+//! Paying is refused whatever the caller believes about the page; ordering needs an [`OrderPermit`], which is good for one tap.
 //! It reads no clock and touches no phone.
 
 mod action;
 mod patterns;
+mod permit;
+mod sheet;
 mod zones;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub use action::{Action, BadGoodsId, GoodsId, Key, Screen};
+pub use action::{Action, BadGoodsId, GoodsId, Key, OrderList, Quantity, Screen};
 pub use patterns::ExtraPatterns;
+pub use permit::{Beat, Evidence, LiveBinding, Mark, Mode, NoPermit, OrderPermit, permit};
 
 use crate::capture::{Capture, CaptureId, Foreground, Verdict};
 use crate::phone::{PDD_PACKAGE, PDD_PACKAGE_HOS, ScreenSize};
-use crate::tree::{NodeId, Point, UiTree};
+use crate::tree::{Node, NodeId, Point, UiTree};
 use patterns::Kind;
 use zones::Zones;
 
@@ -29,6 +32,8 @@ const TAP_LIKE_DP: u32 = 48;
 const TAP_LIKE_MS: u32 = 400;
 /// Nothing useful is slower, and the phone is blocked meanwhile.
 const MAX_SWIPE_MS: u32 = 5_000;
+/// How far from everything that pays a card of the order list may be touched.
+const CARD_MARGIN_DP: u32 = 24;
 
 /// Leave to do one action on one phone, good until 3 s after the look it was decided on.
 /// Not `Clone`, made only by [`check`], consumed by `Phone::act`.
@@ -37,7 +42,8 @@ const MAX_SWIPE_MS: u32 = 5_000;
 pub struct Ticket {
     capture: CaptureId,
     serial: Arc<str>,
-    foreground: Foreground,
+    /// `None` for the two ways out after an order: a payment layer that comes in front must not bar them.
+    foreground: Option<Foreground>,
     dump_ended: Instant,
     command: Command,
 }
@@ -48,7 +54,9 @@ pub(crate) enum Command {
     Tap(Point),
     Swipe { from: Point, to: Point, duration_ms: u32 },
     Key(Key),
+    TypeQuantity(Quantity),
     OpenGoods(GoodsId),
+    OpenOrders(OrderList),
 }
 
 impl Ticket {
@@ -75,8 +83,8 @@ impl Ticket {
         if !Arc::ptr_eq(&self.serial, serial) {
             return refuse(RefusedReason::WrongPhone);
         }
-        if self.foreground != *foreground {
-            return refuse(RefusedReason::ForegroundChanged { expected: self.foreground.to_string(), found: foreground.to_string() });
+        if let Some(expected) = self.foreground.as_ref().filter(|expected| *expected != foreground) {
+            return refuse(RefusedReason::ForegroundChanged { expected: expected.to_string(), found: foreground.to_string() });
         }
         let age = now.saturating_duration_since(self.dump_ended);
         if age > MAX_CAPTURE_AGE {
@@ -115,6 +123,12 @@ pub enum RefusedReason {
     CheckoutZone { top: i32 },
     #[error("a payment or submit control without bounds is on the page, so no point is safe: {label:?}")]
     UnplacedPaymentNode { label: String },
+    #[error("digits may only go into the focused quantity field of the checkout sheet")]
+    NotTheQuantityField,
+    #[error("an order may exist: only HOME and the order list are open")]
+    OnlyTheWayOut,
+    #[error("the order permit is for another look")]
+    PermitForAnotherLook,
     #[error("a swipe must last 1 to 5000 ms")]
     SwipeDuration,
     #[error("the foreground changed from {expected} to {found}")]
@@ -150,6 +164,9 @@ impl Refused {
             | RefusedReason::BuyButton { .. }
             | RefusedReason::CheckoutZone { .. }
             | RefusedReason::UnplacedPaymentNode { .. }
+            | RefusedReason::NotTheQuantityField
+            | RefusedReason::OnlyTheWayOut
+            | RefusedReason::PermitForAnotherLook
             | RefusedReason::SwipeDuration
             | RefusedReason::WrongPhone => false,
         }
@@ -176,12 +193,76 @@ pub fn check(
     extra: &ExtraPatterns,
     now: Instant,
 ) -> Result<Ticket, Refused> {
-    let id = capture.id;
-    let command = decide(&capture, screen, action, size, extra, now).map_err(|(reason, node)| Refused { reason, capture: id, node })?;
-    Ok(Ticket { capture: id, serial: capture.serial, foreground: capture.foreground, dump_ended: capture.dump_ended, command })
+    issue(capture, action, |capture, action| decide(capture, screen, action, size, extra, now))
+}
+
+/// The same for a phone on which an order may exist (D10): HOME and the order list are open under any verdict and from any page;
+/// touching waits until the order list is recognised, and nothing leads back to goods.
+pub fn check_after_order(
+    capture: Capture,
+    screen: Screen,
+    action: Action,
+    size: ScreenSize,
+    extra: &ExtraPatterns,
+    now: Instant,
+) -> Result<Ticket, Refused> {
+    issue(capture, action, |capture, action| match action {
+        Action::Key(Key::Home) => fresh(capture, now).map(|()| Command::Key(Key::Home)),
+        Action::OpenOrders(list) => fresh(capture, now).map(|()| Command::OpenOrders(list)),
+        Action::Key(Key::Wakeup) => decide(capture, screen, action, size, extra, now),
+        Action::Tap { .. } | Action::Swipe { .. } | Action::Key(Key::Back) if screen == Screen::OrderList => {
+            decide(capture, screen, action, size, extra, now)
+        }
+        Action::Tap { .. } | Action::Swipe { .. } | Action::Key(Key::Back) | Action::TypeQuantity { .. } | Action::OpenGoods(_) => {
+            Err((RefusedReason::OnlyTheWayOut, None))
+        }
+    })
+    .map(|ticket| match ticket.command {
+        Command::Key(Key::Home) | Command::OpenOrders(_) => Ticket { foreground: None, ..ticket },
+        Command::Tap(_) | Command::Swipe { .. } | Command::Key(_) | Command::TypeQuantity(_) | Command::OpenGoods(_) => ticket,
+    })
+}
+
+/// The one tap that creates an order, on the look its permit was made for. Where it goes down is the permit's, not the caller's.
+pub fn check_submit(
+    capture: Capture,
+    permit: OrderPermit,
+    size: ScreenSize,
+    extra: &ExtraPatterns,
+    now: Instant,
+) -> Result<Ticket, Refused> {
+    issue(capture, permit, |capture, permit| {
+        if permit.capture() != capture.id || !Arc::ptr_eq(permit.serial(), &capture.serial) {
+            return Err((RefusedReason::PermitForAnotherLook, None));
+        }
+        fresh(capture, now)?;
+        if capture.verdict != Verdict::Ok {
+            return Err((RefusedReason::BadVerdict(capture.verdict), None));
+        }
+        in_pinduoduo(&capture.foreground)?;
+        let at = permit.at();
+        on_screen(size, &capture.tree, at)?;
+        let zones = Zones::of(&capture.tree, size, extra);
+        zones.placed()?;
+        zones.submit_at(&capture.tree, permit.node(), at)?;
+        Ok(Command::Tap(at))
+    })
 }
 
 type Refusal = (RefusedReason, Option<NodeId>);
+
+/// Makes the ticket or the refusal; the capture is gone either way.
+fn issue<A>(capture: Capture, what: A, decide: impl FnOnce(&Capture, A) -> Result<Command, Refusal>) -> Result<Ticket, Refused> {
+    let id = capture.id;
+    let command = decide(&capture, what).map_err(|(reason, node)| Refused { reason, capture: id, node })?;
+    let foreground = Some(capture.foreground);
+    Ok(Ticket { capture: id, serial: capture.serial, foreground, dump_ended: capture.dump_ended, command })
+}
+
+fn fresh(capture: &Capture, now: Instant) -> Result<(), Refusal> {
+    let age = now.saturating_duration_since(capture.dump_ended);
+    if age > MAX_CAPTURE_AGE { Err((RefusedReason::TooOld { age_ms: age.as_millis() as u64 }, None)) } else { Ok(()) }
+}
 
 fn decide(
     capture: &Capture,
@@ -191,10 +272,7 @@ fn decide(
     extra: &ExtraPatterns,
     now: Instant,
 ) -> Result<Command, Refusal> {
-    let age = now.saturating_duration_since(capture.dump_ended);
-    if age > MAX_CAPTURE_AGE {
-        return Err((RefusedReason::TooOld { age_ms: age.as_millis() as u64 }, None));
-    }
+    fresh(capture, now)?;
     // A sleeping phone has no tree, and WAKEUP presses nothing; without this it could never be woken (D19).
     let waking = matches!(action, Action::Key(Key::Wakeup))
         && matches!(capture.verdict, Verdict::TreeEmpty | Verdict::SecureOrBlack | Verdict::NeverIdle | Verdict::WrongApp);
@@ -211,20 +289,27 @@ fn decide(
         }
         Action::Key(key @ (Key::Home | Key::Wakeup)) => Ok(Command::Key(key)),
         Action::OpenGoods(goods) => Ok(Command::OpenGoods(goods)),
-        Action::Tap { node, at } => {
-            in_pinduoduo(&capture.foreground)?;
-            let target = capture.tree.get(node).ok_or((RefusedReason::NoSuchNode, Some(node)))?;
-            let package = target.package();
-            if !package.is_empty() && !is_pinduoduo(package) {
-                return Err((RefusedReason::ForeignNode { package: package.to_owned() }, Some(node)));
+        Action::OpenOrders(list) => Ok(Command::OpenOrders(list)),
+        Action::TypeQuantity { node, quantity } => {
+            let target = pinduoduo_node(capture, node)?;
+            if !sheet::is_quantity_field(target) {
+                return Err((RefusedReason::NotTheQuantityField, Some(node)));
             }
+            Ok(Command::TypeQuantity(quantity))
+        }
+        Action::Tap { node, at } => {
+            let target = pinduoduo_node(capture, node)?;
             if !target.bounds().contains(at) {
                 return Err((RefusedReason::OutsideNode, Some(node)));
             }
             on_screen(size, &capture.tree, at)?;
             let zones = Zones::of(&capture.tree, size, extra);
             zones.placed()?;
-            zones.tap_at(&capture.tree, at)?;
+            if screen == Screen::OrderList && zones.is_order_list() && zones::is_card_part(target, at) {
+                zones.card_at(&capture.tree, at, size.dp(CARD_MARGIN_DP))?;
+            } else {
+                zones.tap_at(&capture.tree, at)?;
+            }
             Ok(Command::Tap(at))
         }
         Action::Swipe { from, to, duration_ms } => {
@@ -244,6 +329,17 @@ fn decide(
             Ok(Command::Swipe { from, to, duration_ms })
         }
     }
+}
+
+/// The node, when Pinduoduo is in front and the node is its own.
+fn pinduoduo_node(capture: &Capture, node: NodeId) -> Result<Node<'_>, Refusal> {
+    in_pinduoduo(&capture.foreground)?;
+    let target = capture.tree.get(node).ok_or((RefusedReason::NoSuchNode, Some(node)))?;
+    let package = target.package();
+    if !package.is_empty() && !is_pinduoduo(package) {
+        return Err((RefusedReason::ForeignNode { package: package.to_owned() }, Some(node)));
+    }
+    Ok(target)
 }
 
 fn is_pinduoduo(package: &str) -> bool {

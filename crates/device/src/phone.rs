@@ -3,6 +3,7 @@
 //! There is no way to send a tap, key or link without a [`Ticket`], and only the guard makes those (D10).
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -58,6 +59,50 @@ pub struct PhoneFacts {
     pub pdd_version: Option<String>,
 }
 
+/// How the tree of the screen is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reader {
+    /// `uiautomator dump`: about two seconds, and not on a screen that never rests.
+    Stock,
+    /// `uiautomator dump --compressed`: without the nodes that only decorate.
+    Compressed,
+    /// A program that stays on the phone and answers in a fraction of a second.
+    Agent,
+}
+
+impl Reader {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reader::Stock => "stock",
+            Reader::Compressed => "compressed",
+            Reader::Agent => "agent",
+        }
+    }
+}
+
+/// The agent's file, as pinned when the product was packaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentFile {
+    /// Lower-case hexadecimal.
+    pub sha256: String,
+}
+
+/// Which readers may be the first choice. The stock one always may, and `--compressed` always serves a screen that does not rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadersAllowed {
+    pub compressed: bool,
+    /// `None`: not allowed, or not packaged.
+    pub agent: Option<AgentFile>,
+}
+
+/// What one reader did when it was tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measured {
+    pub reader: Reader,
+    /// How long a tree took, or why there was none.
+    pub result: Result<Duration, String>,
+}
+
 /// A phone. Every call has its own deadline and is cancelled by dropping its future.
 #[async_trait]
 pub trait Phone: Send + Sync + Debug {
@@ -72,6 +117,13 @@ pub trait Phone: Send + Sync + Debug {
 
     /// Looks once. A screen that cannot be read is a verdict, a phone that cannot be reached is an error.
     async fn capture(&self, want: &CaptureWant) -> Result<Capture, PhoneError>;
+
+    /// Tries every allowed way to read the screen and uses the fastest from then on. Called once after connecting; without it the
+    /// stock reader is used. A reader that fails later is replaced by the next by itself.
+    async fn measure(&self, allowed: &ReadersAllowed) -> Result<Vec<Measured>, PhoneError> {
+        let _ = allowed;
+        Ok(Vec::new())
+    }
 
     /// Does the one action of this ticket, after checking that the foreground is unchanged and the look is fresh.
     async fn act(&self, ticket: Ticket) -> Result<(), PhoneError>;

@@ -4,15 +4,24 @@
 //! dump may be nested 400 000 deep), never trusts the declared encoding, and never returns half a
 //! tree: a dump that stops inside an element is an error, because the missing half may hold the pay button.
 
+mod bounds;
 mod clean;
 mod parse;
+mod query;
+mod texts;
 
 use std::fmt;
+
+pub use bounds::{Bounds, Point};
+pub use query::{Query, Says};
+use texts::{Sym, Texts};
 
 /// Largest dump accepted, in bytes.
 pub const MAX_DUMP_BYTES: usize = 20 * 1024 * 1024;
 /// Most nodes accepted.
 pub const MAX_NODES: usize = 200_000;
+/// Deepest nesting accepted, in elements. Real pages reach 35 (facts D); a bound keeps every walk upwards short.
+pub const MAX_DEPTH: usize = 1_000;
 
 const NONE: u32 = u32::MAX;
 
@@ -27,92 +36,6 @@ impl NodeId {
     }
 }
 
-/// A place on the screen, in physical pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Point {
-    pub x: i32,
-    pub y: i32,
-}
-
-impl fmt::Display for Point {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "({},{})", self.x, self.y)
-    }
-}
-
-/// A rectangle in physical pixels; `right` and `bottom` are outside it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Bounds {
-    pub left: i32,
-    pub top: i32,
-    pub right: i32,
-    pub bottom: i32,
-}
-
-impl Bounds {
-    pub fn new(left: i32, top: i32, right: i32, bottom: i32) -> Self {
-        Self { left, top, right, bottom }
-    }
-
-    /// Pixels; 0 for a reversed rectangle.
-    pub fn width(&self) -> i32 {
-        self.right.saturating_sub(self.left).max(0)
-    }
-
-    /// Pixels; 0 for a reversed rectangle.
-    pub fn height(&self) -> i32 {
-        self.bottom.saturating_sub(self.top).max(0)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.width() == 0 || self.height() == 0
-    }
-
-    /// Pixels squared.
-    pub fn area(&self) -> i64 {
-        i64::from(self.width()) * i64::from(self.height())
-    }
-
-    pub fn center(&self) -> Point {
-        let mid = |a: i32, b: i32| ((i64::from(a) + i64::from(b)) / 2) as i32;
-        Point { x: mid(self.left, self.right), y: mid(self.top, self.bottom) }
-    }
-
-    pub fn contains(&self, point: Point) -> bool {
-        point.x >= self.left && point.x < self.right && point.y >= self.top && point.y < self.bottom
-    }
-
-    /// The common part; empty when they do not meet.
-    pub fn intersect(&self, other: &Bounds) -> Bounds {
-        let meet = Bounds {
-            left: self.left.max(other.left),
-            top: self.top.max(other.top),
-            right: self.right.min(other.right),
-            bottom: self.bottom.min(other.bottom),
-        };
-        if meet.is_empty() { Bounds::default() } else { meet }
-    }
-
-    /// Reads `[left,top][right,bottom]`.
-    pub fn parse(text: &str) -> Option<Bounds> {
-        let inner = text.trim().strip_prefix('[')?.strip_suffix(']')?;
-        let (first, second) = inner.split_once("][")?;
-        let pair = |s: &str| -> Option<(i32, i32)> {
-            let (x, y) = s.split_once(',')?;
-            Some((x.trim().parse().ok()?, y.trim().parse().ok()?))
-        };
-        let (left, top) = pair(first)?;
-        let (right, bottom) = pair(second)?;
-        Some(Bounds { left, top, right, bottom })
-    }
-}
-
-impl fmt::Display for Bounds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[{},{}][{},{}]", self.left, self.top, self.right, self.bottom)
-    }
-}
-
 /// Why bytes are not a usable UI tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
@@ -124,14 +47,10 @@ pub enum TreeError {
     TooLarge { bytes: usize, cap: usize },
     #[error("the dump holds more than {cap} nodes")]
     TooManyNodes { cap: usize },
+    #[error("the dump is nested more than {cap} deep")]
+    TooDeep { cap: usize },
     #[error("the dump is broken at byte {position}: {reason}")]
     Xml { position: u64, reason: String },
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Span {
-    start: u32,
-    len: u32,
 }
 
 mod flag {
@@ -142,16 +61,18 @@ mod flag {
     pub(super) const CHECKED: u16 = 1 << 4;
     pub(super) const LONG_CLICKABLE: u16 = 1 << 5;
     pub(super) const BOUNDS_KNOWN: u16 = 1 << 6;
+    pub(super) const FOCUSED: u16 = 1 << 7;
 }
 
+/// 52 bytes without a pointer: texts are symbols, relations are indexes.
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    text: Span,
-    desc: Span,
-    hint: Span,
-    resource_id: Span,
-    class: Span,
-    package: Span,
+    text: Sym,
+    desc: Sym,
+    hint: Sym,
+    resource_id: Sym,
+    class: Sym,
+    package: Sym,
     bounds: Bounds,
     flags: u16,
     parent: u32,
@@ -163,7 +84,7 @@ struct Record {
 #[derive(Clone, Default)]
 pub struct UiTree {
     records: Vec<Record>,
-    arena: String,
+    texts: Texts,
     rotation: u8,
 }
 
@@ -219,8 +140,23 @@ impl UiTree {
         Siblings { tree: self, at: 0, end: self.records.len() as u32 }
     }
 
-    fn slice(&self, span: Span) -> &str {
-        &self.arena[span.start as usize..(span.start + span.len) as usize]
+    /// Nodes that a query describes, in document order.
+    pub fn find<'t, 'q>(&'t self, query: &'q Query<'q>) -> impl Iterator<Item = Node<'t>> + use<'t, 'q> {
+        query.run(self)
+    }
+
+    /// The last node in document order that covers the point: what a finger meets first.
+    pub fn deepest_at(&self, at: Point) -> Option<Node<'_>> {
+        self.records.iter().rposition(|record| record.bounds.contains(at)).map(|index| Node { tree: self, id: NodeId(index as u32) })
+    }
+
+    /// Every distinct text of the tree, by symbol: work on texts is done once per text, not once per node.
+    pub(crate) fn distinct_texts(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.texts.iter()
+    }
+
+    fn slice(&self, sym: Sym) -> &str {
+        self.texts.get(sym)
     }
 }
 
@@ -290,6 +226,12 @@ impl<'t> Node<'t> {
         self.tree.slice(self.record().package)
     }
 
+    /// Symbols of text, description and hint, for tables made from [`UiTree::distinct_texts`].
+    pub(crate) fn label_symbols(&self) -> [usize; 3] {
+        let record = self.record();
+        [record.text.index(), record.desc.index(), record.hint.index()]
+    }
+
     /// Empty when the dump gave none; see [`Node::bounds_known`].
     pub fn bounds(&self) -> Bounds {
         self.record().bounds
@@ -325,6 +267,10 @@ impl<'t> Node<'t> {
         self.has(flag::CHECKED)
     }
 
+    pub fn focused(&self) -> bool {
+        self.has(flag::FOCUSED)
+    }
+
     pub fn parent(&self) -> Option<Node<'t>> {
         let parent = self.record().parent;
         (parent != NONE).then_some(Node { tree: self.tree, id: NodeId(parent) })
@@ -338,6 +284,26 @@ impl<'t> Node<'t> {
     /// Parent, grandparent, ... without the node itself.
     pub fn ancestors(&self) -> impl Iterator<Item = Node<'t>> + use<'t> {
         std::iter::successors(self.parent(), |node| node.parent())
+    }
+
+    /// The other children of the same parent (or the other roots), in document order.
+    pub fn siblings(&self) -> impl Iterator<Item = Node<'t>> + use<'t> {
+        let (tree, own) = (self.tree, self.id);
+        let (at, end) = match self.parent() {
+            Some(parent) => (parent.id.0 + 1, parent.record().end),
+            None => (0, tree.records.len() as u32),
+        };
+        Siblings { tree, at, end }.filter(move |node| node.id != own)
+    }
+
+    /// Whether `other` lies somewhere below this node of the same tree.
+    pub fn is_above(&self, other: NodeId) -> bool {
+        other > self.id && other.0 < self.record().end
+    }
+
+    /// The node itself when it is clickable, else its nearest clickable ancestor: what a click on it presses.
+    pub fn pressed(&self) -> Option<Node<'t>> {
+        std::iter::once(*self).chain(self.ancestors()).find(Node::clickable)
     }
 
     /// Everything below, pre-order, without the node itself.

@@ -54,36 +54,36 @@ fn the_corpus_parses_or_fails_with_a_type() {
     assert!(bad <= 1 && good >= 40, "at most the truncated dump may fail:\n{table}");
 }
 
-/// What is at the point, x, y, may it be tapped.
-type Rows<'a> = &'a [(&'a str, i32, i32, bool)];
+/// What is at the point, x, y, and what the guard says.
+type Rows<'a> = &'a [(&'a str, i32, i32, &'a str)];
 
-/// On real Pinduoduo pages: what may be touched and what may not.
+/// On real Pinduoduo pages: what may be touched and what may not, with the reason.
 #[test]
 fn real_pages_are_guarded() {
     let Some(dir) = shared("dumps/pdd") else { return };
     let sku = [
-        ("close", 1015, 278, true),
-        ("stepper plus", 600, 800, true),
-        ("payment row", 520, 2165, false),
-        ("add", 160, 2280, false),
-        ("submit text", 700, 2280, false),
-        ("submit button edge", 1000, 2345, false),
-        ("beside the row", 20, 2150, false),
+        ("close", 1015, 278, "ok"),
+        ("stepper plus", 600, 800, "ok"),
+        ("payment row", 520, 2165, "payment"),
+        ("add", 160, 2280, "checkout"),
+        ("submit text", 700, 2280, "submit"),
+        ("submit button edge", 1000, 2345, "submit"),
+        ("beside the row", 20, 2150, "payment"),
     ];
     let image_chips = [
-        ("gap between chips: the sheet itself is clickable and holds the submit button", 366, 1200, false),
-        ("chip name", 190, 1340, true),
-        ("second row", 500, 1780, true),
+        ("gap between chips: the sheet itself is clickable and holds the submit button", 366, 1200, "submit"),
+        ("chip name", 190, 1340, "ok"),
+        ("second row", 500, 1780, "ok"),
     ];
-    let text_chip = [("chip", 300, 1150, true)];
+    let text_chip = [("chip", 300, 1150, "ok")];
     let popup = [
-        ("browse first", 540, 1510, true),
-        ("close", 957, 765, true),
-        ("pay on", 480, 1370, false),
-        ("pay on, price", 650, 1370, false),
-        ("pay on, edge", 180, 1310, false),
+        ("browse first", 540, 1510, "ok"),
+        ("close", 957, 765, "ok"),
+        ("pay on", 480, 1370, "payment"),
+        ("pay on, price", 650, 1370, "payment"),
+        ("pay on, edge", 180, 1310, "payment"),
     ];
-    let goods = [("favourite", 145, 1535, true), ("reviews", 300, 940, true), ("buy alone", 450, 1530, false), ("buy", 700, 1530, false)];
+    let goods = [("favourite", 145, 1535, "ok"), ("reviews", 300, 940, "ok"), ("buy alone", 450, 1530, "buy"), ("buy", 700, 1530, "buy")];
     let sheet = ScreenSize { width: 1080, height: 2400, density_dpi: 440 };
     let small = ScreenSize { width: 900, height: 1600, density_dpi: 320 };
     let tables: [(&str, Screen, ScreenSize, Rows<'_>); 7] = [
@@ -97,11 +97,52 @@ fn real_pages_are_guarded() {
     ];
     for (file, screen, size, rows) in tables {
         let raw = std::fs::read(dir.join(file)).expect("a listed file can be read");
-        for (name, x, y, allowed) in rows {
+        for (name, x, y, want) in rows {
             let result = tap(&raw, screen, Point { x: *x, y: *y }, size);
-            assert_eq!(result.is_ok(), *allowed, "{file}: {name} at ({x},{y}): {result:?}");
+            let got = match &result {
+                Ok(()) => "ok",
+                Err(RefusedReason::PaymentNode { .. }) => "payment",
+                Err(RefusedReason::SubmitNode { .. }) => "submit",
+                Err(RefusedReason::BuyButton { .. }) => "buy",
+                Err(RefusedReason::CheckoutZone { .. }) => "checkout",
+                Err(_) => "another reason",
+            };
+            assert_eq!(got, *want, "{file}: {name} at ({x},{y}): {result:?}");
         }
     }
+}
+
+/// On every Pinduoduo page there is: no point of a grid on a paying or ordering control may be touched, whatever the page is taken for.
+#[test]
+fn no_grid_point_of_a_real_page_reaches_money() {
+    let Some(dir) = shared("dumps/pdd") else { return };
+    let size = ScreenSize { width: 1080, height: 2400, density_dpi: 440 };
+    let words = ["提交订单", "更换支付方式", "继续支付", "立即支付", "去支付"];
+    let (mut asked, mut on_money) = (0, 0);
+    for path in files(&dir) {
+        let raw = std::fs::read(&path).expect("a listed file can be read");
+        let Ok(tree) = UiTree::parse(&raw) else { continue };
+        let money: Vec<_> = tree
+            .nodes()
+            .filter(|node| words.iter().any(|word| node.label().contains(word)))
+            .flat_map(|node| [Some(node), node.pressed()])
+            .flatten()
+            .map(|node| node.bounds())
+            .collect();
+        for at in (10..2400).step_by(95).flat_map(|y| (10..1080).step_by(95).map(move |x| Point { x, y })) {
+            if tree.deepest_at(at).is_none() {
+                continue;
+            }
+            for screen in [Screen::SkuSheet, Screen::OrderList] {
+                asked += 1;
+                let forbidden = money.iter().any(|bounds| bounds.contains(at));
+                on_money += u32::from(forbidden);
+                let allowed = tap(&raw, screen, at, size).is_ok();
+                assert!(!(forbidden && allowed), "{}: {at} taken for {screen} reaches money", path.display());
+            }
+        }
+    }
+    assert!(asked > 1_000 && on_money > 20, "the grid must meet money to prove anything: {on_money} of {asked}");
 }
 
 fn tap(raw: &[u8], screen: Screen, at: Point, size: ScreenSize) -> Result<(), RefusedReason> {

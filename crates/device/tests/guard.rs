@@ -1,33 +1,17 @@
 //! The guard, row by row and against random trees.
 
+mod pages;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cmautobuy_device::fake::{FakePage, Performed};
 use cmautobuy_device::{
-    Action, Bounds, Capture, CaptureWant, ExtraPatterns, FakePhone, GoodsId, Key, Phone, PhoneError, Point, RefusedReason, Screen,
-    ScreenSize, Ticket, UiTree, Verdict, check,
+    Action, Capture, CaptureWant, ExtraPatterns, FakePhone, GoodsId, Key, OrderList, Phone, PhoneError, Point, Quantity, RefusedReason,
+    Screen, Ticket, UiTree, Verdict, check, check_after_order,
 };
-use proptest::prelude::*;
 
-const SIZE: ScreenSize = ScreenSize { width: 1080, height: 2400, density_dpi: 440 };
-const PDD: &str = "com.xunmeng.pinduoduo";
-
-fn node(bounds: [i32; 4], clickable: bool, text: &str, desc: &str, inner: &str) -> String {
-    let [l, t, r, b] = bounds;
-    format!(
-        "<node text=\"{text}\" content-desc=\"{desc}\" class=\"v\" package=\"{PDD}\" clickable=\"{clickable}\" \
-         bounds=\"[{l},{t}][{r},{b}]\">{inner}</node>"
-    )
-}
-
-fn page(inner: &str) -> String {
-    format!("<hierarchy rotation=\"0\">{}</hierarchy>", node([0, 0, 1080, 2400], false, "", "", inner))
-}
-
-fn run<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(future)
-}
+use pages::{PDD, SIZE, node, page, run};
 
 fn look_at(page: FakePage) -> Capture {
     run(FakePhone::new("fake", page).capture(&CaptureWant::anything())).expect("the fake can be looked at")
@@ -74,6 +58,9 @@ fn word(result: &Result<Ticket, RefusedReason>) -> &'static str {
         Err(RefusedReason::SwipeDuration) => "duration",
         Err(RefusedReason::ForegroundChanged { .. }) => "foreground",
         Err(RefusedReason::WrongPhone) => "wrong phone",
+        Err(RefusedReason::NotTheQuantityField) => "not the field",
+        Err(RefusedReason::OnlyTheWayOut) => "way out",
+        Err(RefusedReason::PermitForAnotherLook) => "permit",
     }
 }
 
@@ -269,20 +256,21 @@ fn what_each_page_allows() {
     let swipe = Action::Swipe { from: Point { x: 500, y: 1800 }, to: Point { x: 500, y: 600 }, duration_ms: 300 };
     let xml = page(&node([100, 100, 200, 200], true, "a", "", ""));
     let tap = tap(&UiTree::parse(xml.as_bytes()).expect("well-formed"), 150, 150);
-    let actions = [tap, swipe, Action::Key(Key::Back), Action::OpenGoods(goods), Action::Key(Key::Home), Action::Key(Key::Wakeup)];
-    // tap, swipe, back, open, home, wakeup
+    let orders = Action::OpenOrders(OrderList::Unpaid);
+    let actions = [tap, swipe, Action::Key(Key::Back), Action::OpenGoods(goods), orders, Action::Key(Key::Home), Action::Key(Key::Wakeup)];
+    // tap, swipe, back, goods link, order link, home, wakeup
     let rows = [
-        (Screen::Home, [true; 6]),
-        (Screen::Goods, [true; 6]),
-        (Screen::SkuSheet, [true; 6]),
-        (Screen::OrderList, [true; 6]),
-        (Screen::AbandonPopup, [true; 6]),
-        (Screen::Popup, [true; 6]),
-        (Screen::Unavailable, [false, false, true, true, true, true]),
-        (Screen::Elsewhere, [false, false, false, true, true, true]),
-        (Screen::LoginWall, [false, false, false, false, true, true]),
-        (Screen::RiskWall, [false, false, false, false, true, true]),
-        (Screen::Unknown, [false, false, false, false, true, true]),
+        (Screen::Home, [true; 7]),
+        (Screen::Goods, [true; 7]),
+        (Screen::SkuSheet, [true; 7]),
+        (Screen::OrderList, [true; 7]),
+        (Screen::AbandonPopup, [true; 7]),
+        (Screen::Popup, [true; 7]),
+        (Screen::Unavailable, [false, false, true, true, true, true, true]),
+        (Screen::Elsewhere, [false, false, false, true, true, true, true]),
+        (Screen::LoginWall, [false, false, false, false, false, true, true]),
+        (Screen::RiskWall, [false, false, false, false, false, true, true]),
+        (Screen::Unknown, [false, false, false, false, false, true, true]),
     ];
     for (screen, allowed) in rows {
         for (action, allowed) in actions.iter().zip(allowed) {
@@ -423,7 +411,7 @@ fn the_fake_plays_its_script() {
         let home = FakePage::of("com.launcher", ".Home", page(""));
         let phone = Arc::new(FakePhone::new("s", home).reacting(|done| match done {
             Performed::OpenGoods(id) => Some(FakePage::pdd(page("")).with_goods(id.as_str())),
-            Performed::Key(_) | Performed::Tap(_) | Performed::Swipe { .. } => None,
+            Performed::Key(_) | Performed::Tap(_) | Performed::Swipe { .. } | Performed::TypeQuantity(_) | Performed::OpenOrders(_) => None,
         }));
         let capture = phone.capture(&CaptureWant::of(PDD)).await.expect("a look");
         assert_eq!(capture.verdict, Verdict::WrongApp, "the launcher is not pinduoduo");
@@ -462,105 +450,132 @@ fn goods_ids_and_links() {
     }
 }
 
-// ---- random trees -------------------------------------------------------------------------------------------
-
-const LABELS: [&str; 12] =
-    ["", "", "", "收藏", "雾蓝", "¥69", "提交订单 ¥69", "立即支付", "继 续 支 付", "更换支付方式", "¥2单独购买", "减少数量"];
-
-fn is_money(label: &str) -> bool {
-    ["提交订单", "立即支付", "继 续 支 付", "更换支付方式"].iter().any(|word| label.contains(word))
-}
-
-#[derive(Clone, Debug)]
-struct Shape {
-    bounds: [i32; 4],
-    clickable: bool,
-    label: usize,
-    in_desc: bool,
-    children: Vec<Shape>,
-}
-
-impl Shape {
-    fn xml(&self) -> String {
-        let inner: String = self.children.iter().map(Shape::xml).collect();
-        let label = LABELS[self.label];
-        let (text, desc) = if self.in_desc { ("", label) } else { (label, "") };
-        node(self.bounds, self.clickable, text, desc, &inner)
-    }
-}
-
-fn shape() -> impl Strategy<Value = Shape> {
-    let own = || {
-        ((0i32..1080, 0i32..2400, 1i32..700, 1i32..900), any::<bool>(), 0..LABELS.len(), any::<bool>()).prop_map(
-            |((l, t, w, h), clickable, label, in_desc)| Shape {
-                bounds: [l, t, (l + w).min(1080), (t + h).min(2400)],
-                clickable,
-                label,
-                in_desc,
-                children: Vec::new(),
-            },
-        )
-    };
-    own().prop_recursive(5, 40, 5, move |inner| {
-        (own(), proptest::collection::vec(inner, 0..5)).prop_map(|(mut shape, children)| {
-            shape.children = children;
-            shape
+/// Two orders: one whose card holds a button of its own, one whose card is the button.
+fn order_list() -> String {
+    let tabs: String = ["全部", "待付款", "待收货"]
+        .iter()
+        .enumerate()
+        .map(|(i, tab)| {
+            let x = i as i32 * 300;
+            node([x, 200, x + 200, 280], true, tab, "", "")
         })
-    })
+        .collect();
+    let pay = node([800, 700, 1040, 780], true, "", "", &node([840, 715, 1000, 765], false, "去支付", "", ""));
+    let title = node([300, 420, 1000, 480], false, "四件套", "", "");
+    let near = node([300, 690, 780, 760], false, "蓝色", "", "");
+    let picture = node([40, 420, 280, 660], false, "", "商品图片", "");
+    let safe = node([0, 400, 1080, 800], true, "", "", &(picture + &title + &near + &pay));
+    let whole = node(
+        [0, 820, 1080, 1200],
+        true,
+        "",
+        "",
+        &(node([300, 860, 900, 900], false, "床单", "", "") + &node([800, 1100, 1000, 1160], false, "去支付", "", "")),
+    );
+    page(&(tabs + &safe + &whole))
 }
 
-/// D10 said again in the plainest way, without any of the guard's own code.
-fn must_be_refused(tree: &UiTree, at: Point) -> bool {
-    let inside = |b: Bounds| b.contains(at);
-    let over_money = tree
-        .nodes()
-        .filter(|n| is_money(n.label()))
-        .any(|n| inside(n.bounds()) || n.ancestors().find(|up| up.clickable()).is_some_and(|up| inside(up.bounds())));
-    let around_money = tree.nodes().any(|n| {
-        n.clickable()
-            && inside(n.bounds())
-            && !n.descendants().any(|d| d.clickable() && inside(d.bounds()))
-            && n.descendants().any(|d| is_money(d.label()))
-    });
-    over_money || around_money
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn nothing_on_or_over_money_is_ever_ticketed(
-        shapes in proptest::collection::vec(shape(), 1..6),
-        x in 0i32..1080,
-        y in 0i32..2400,
-        aim in any::<prop::sample::Index>(),
-        on_money in any::<bool>(),
-        to in (0i32..1080, 0i32..2400),
-        duration_ms in 1u32..2000,
-    ) {
-        let xml = page(&shapes.iter().map(Shape::xml).collect::<String>());
-        let capture = look(&xml);
-        let tree = Arc::clone(&capture.tree);
-        // Half of the taps aim at a paying node, or random ones would rarely meet it.
-        let money: Vec<_> = tree.nodes().filter(|n| is_money(n.label()) && !n.bounds().is_empty()).collect();
-        let at = if on_money && !money.is_empty() { money[aim.index(money.len())].bounds().center() } else { Point { x, y } };
-        let Some(target) = tree.nodes().filter(|n| n.bounds().contains(at)).last() else { return Ok(()) };
-        let row_top = tree
-            .nodes()
-            .filter(|n| n.label().contains("更换支付方式") && !n.bounds().is_empty())
-            .map(|n| n.bounds().top)
-            .min();
-        let below_row = row_top.is_some_and(|top| at.y >= top);
-        let forbidden = below_row || must_be_refused(&tree, at);
-        let got = decide(capture, Screen::SkuSheet, Action::Tap { node: target.id(), at });
-        prop_assert!(!(forbidden && got.is_ok()), "a tap at {} reached money in {}", at, xml);
-
-        let to = Point { x: to.0, y: to.1 };
-        let swipe = Action::Swipe { from: at, to, duration_ms };
-        let short = f64::from(at.x - to.x).hypot(f64::from(at.y - to.y)) < f64::from(SIZE.dp(48));
-        let got = decide(look(&xml), Screen::SkuSheet, swipe);
-        let on_node = tree.nodes().any(|n| is_money(n.label()) && n.bounds().contains(at));
-        prop_assert!(!(on_node && got.is_ok()), "a swipe started on money at {}", at);
-        prop_assert!(!((short || duration_ms > 400) && forbidden && got.is_ok()), "a swipe that is a tap at {}", at);
+#[test]
+fn cards_of_the_order_list() {
+    let list = order_list();
+    let rows = [
+        ("title of a card that holds a button", 500, 450, "ok"),
+        ("picture", 100, 500, "ok"),
+        ("the button", 900, 740, "payment"),
+        ("beside its text", 810, 705, "payment"),
+        ("a text within 24 dp of the button", 770, 740, "payment"),
+        ("the same text further away", 600, 740, "ok"),
+        ("empty part of the card", 700, 550, "payment"),
+        ("title of a card that is itself the button", 500, 880, "payment"),
+        ("a tab", 350, 240, "ok"),
+    ];
+    for (name, x, y, want) in rows {
+        assert_eq!(word(&tap_on(&list, Screen::OrderList, x, y)), want, "row {name}");
     }
+    for screen in [Screen::Goods, Screen::Home, Screen::SkuSheet] {
+        assert_eq!(word(&tap_on(&list, screen, 500, 450)), "payment", "only a recognised order list relaxes the rule, not {screen}");
+    }
+    let no_tabs = list.replace("待付款", "别的");
+    assert_eq!(word(&tap_on(&no_tabs, Screen::OrderList, 500, 450)), "payment", "the recogniser's word alone relaxes nothing");
+    let sheet = sheet().replace("雾蓝", "待付款").replace("添加", "全部");
+    assert_eq!(word(&tap_on(&sheet, Screen::OrderList, 700, 1700)), "submit", "a checkout is never an order list");
+}
+
+#[test]
+fn digits_go_into_the_quantity_field_only() {
+    let build = |focused: &str, class: &str, at: [i32; 4], minus: &str| {
+        let field = node(at, true, "1", "", "").replace("class=\"v\"", &format!("class=\"{class}\" focused=\"{focused}\""));
+        sheet_page(&(node([393, 764, 468, 836], true, "", minus, "") + &field + &node([558, 764, 633, 836], true, "", "增加数量", "")))
+    };
+    const FIELD: [i32; 4] = [470, 764, 556, 836];
+    let edit = "android.widget.EditText";
+    let rows = [
+        ("the field", build("true", edit, FIELD, "减少数量"), Screen::SkuSheet, "ok"),
+        ("without the focus", build("false", edit, FIELD, "减少数量"), Screen::SkuSheet, "not the field"),
+        ("another class", build("true", "android.widget.TextView", FIELD, "减少数量"), Screen::SkuSheet, "not the field"),
+        ("a search box above", build("true", edit, [470, 100, 556, 170], "减少数量"), Screen::SkuSheet, "not the field"),
+        ("left of the steppers", build("true", edit, [10, 764, 90, 836], "减少数量"), Screen::SkuSheet, "not the field"),
+        ("no steppers", build("true", edit, FIELD, "别的"), Screen::SkuSheet, "not the field"),
+        ("another page", build("true", edit, FIELD, "减少数量"), Screen::Goods, "screen"),
+    ];
+    for (name, xml, screen, want) in rows {
+        let capture = look(&xml);
+        let field = capture.tree.nodes().find(|n| n.text() == "1").expect("the field").id();
+        let quantity = Quantity::new(12).expect("a small number");
+        assert_eq!(word(&decide(capture, screen, Action::TypeQuantity { node: field, quantity })), want, "row {name}");
+    }
+    assert!(Quantity::new(0).is_none() && Quantity::new(1000).is_none(), "nothing and too much are no quantity");
+}
+
+fn sheet_page(inner: &str) -> String {
+    page(&node([0, 95, 1080, 2354], false, "", "", inner))
+}
+
+#[test]
+fn after_an_order_only_the_way_out_is_open() {
+    let list = order_list();
+    let goods = || Action::OpenGoods(GoodsId::try_from("123456").expect("digits"));
+    let orders = || Action::OpenOrders(OrderList::Unpaid);
+    let title = || tap(&look(&order_list()).tree, 500, 450);
+    let pay = || tap(&look(&order_list()).tree, 900, 740);
+    let swipe = || Action::Swipe { from: Point { x: 500, y: 1800 }, to: Point { x: 500, y: 900 }, duration_ms: 300 };
+    let rows = [
+        ("home", Screen::Unknown, Action::Key(Key::Home), "ok"),
+        ("the order list", Screen::RiskWall, orders(), "ok"),
+        ("back", Screen::SkuSheet, Action::Key(Key::Back), "way out"),
+        ("goods", Screen::OrderList, goods(), "way out"),
+        ("tap elsewhere", Screen::Goods, title(), "way out"),
+        ("swipe elsewhere", Screen::Goods, swipe(), "way out"),
+        ("a card on the list", Screen::OrderList, title(), "ok"),
+        ("paying on the list", Screen::OrderList, pay(), "payment"),
+        ("swiping the list", Screen::OrderList, swipe(), "ok"),
+        ("back from the list", Screen::OrderList, Action::Key(Key::Back), "ok"),
+    ];
+    for (name, screen, action, want) in rows {
+        let capture = look(&list);
+        let now = capture.dump_ended;
+        let got = check_after_order(capture, screen, action, SIZE, &ExtraPatterns::none(), now).map_err(|r| r.reason);
+        assert_eq!(word(&got), want, "row {name}");
+    }
+    for verdict in [Verdict::TreeEmpty, Verdict::WrongApp, Verdict::NeverIdle, Verdict::SecureOrBlack, Verdict::RiskWall] {
+        for (action, want) in [(Action::Key(Key::Home), "ok"), (orders(), "ok"), (swipe(), "verdict")] {
+            let capture = look_at(FakePage::pdd(&list).with_verdict(verdict));
+            let now = capture.dump_ended;
+            let got = check_after_order(capture, Screen::OrderList, action, SIZE, &ExtraPatterns::none(), now).map_err(|r| r.reason);
+            assert_eq!(word(&got), want, "under {verdict} only the two ways out are open");
+        }
+    }
+    let late = look(&list);
+    let then = late.dump_ended + Duration::from_millis(3001);
+    let got = check_after_order(late, Screen::Unknown, Action::Key(Key::Home), SIZE, &ExtraPatterns::none(), then).map_err(|r| r.reason);
+    assert_eq!(word(&got), "too old", "an old look decides nothing, not even the way out");
+    run(async {
+        let phone = FakePhone::new("one", FakePage::pdd(&list));
+        let capture = phone.capture(&CaptureWant::anything()).await.expect("a look");
+        let now = capture.dump_ended;
+        let ticket = check_after_order(capture, Screen::Unknown, Action::Key(Key::Home), SIZE, &ExtraPatterns::none(), now).expect("open");
+        phone.show(FakePage::of("com.tencent.mm", ".pay.X", &list));
+        phone.act(ticket).await.expect("a payment layer that came in front must not bar the way out");
+        assert_eq!(phone.performed(), [Performed::Key(Key::Home)], "HOME was pressed");
+    });
 }

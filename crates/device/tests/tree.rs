@@ -1,6 +1,6 @@
 //! The parser against every oddity seen in the wild, in our own small look-alikes.
 
-use cmautobuy_device::{Bounds, MAX_DUMP_BYTES, MAX_NODES, NodeId, Point, TreeError, UiTree};
+use cmautobuy_device::{Bounds, MAX_DEPTH, MAX_DUMP_BYTES, MAX_NODES, NodeId, Point, Query, Says, TreeError, UiTree};
 use proptest::prelude::*;
 
 const HEAD: &str = "<?xml version='1.0' encoding='UTF-8' standalone='yes' ?>";
@@ -155,18 +155,87 @@ fn caps_hold_and_depth_does_not_overflow_the_stack() {
     let full = page(&"<node/>".repeat(MAX_NODES));
     assert_eq!(UiTree::parse(full.as_bytes()).expect("exactly the cap is allowed").len(), MAX_NODES, "all nodes kept");
 
-    let depth = 400_000;
-    let deep = page(&format!("{}<node text=\"x\"/>{}", "<v>".repeat(depth), "</v>".repeat(depth)));
-    assert_eq!(UiTree::parse(deep.as_bytes()).expect("depth alone is fine").len(), 1, "400 000 levels must parse");
+    let levels = |depth: usize| page(&format!("{}<node text=\"x\"/>{}", "<v>".repeat(depth), "</v>".repeat(depth)));
+    // The hierarchy and the node are two more levels.
+    assert_eq!(UiTree::parse(levels(MAX_DEPTH - 2).as_bytes()).expect("exactly the cap is allowed").len(), 1, "the deepest page allowed");
+    for depth in [MAX_DEPTH - 1, 400_000] {
+        let got = UiTree::parse(levels(depth).as_bytes()).unwrap_err();
+        assert_eq!(got, TreeError::TooDeep { cap: MAX_DEPTH }, "{depth} levels must be refused, and without a stack overflow");
+    }
 
-    let deep_nodes = page(&format!("{}{}", "<node>".repeat(MAX_NODES), "</node>".repeat(MAX_NODES)));
-    let tree = UiTree::parse(deep_nodes.as_bytes()).expect("a chain of nodes");
+    let chain = MAX_DEPTH - 1;
+    let tree = UiTree::parse(page(&format!("{}{}", "<node>".repeat(chain), "</node>".repeat(chain))).as_bytes()).expect("a chain of nodes");
     let last = tree.nodes().last().expect("nodes");
-    assert_eq!(last.ancestors().count(), MAX_NODES - 1, "walking up a deep chain must not recurse");
-    assert_eq!(tree.roots().next().expect("root").descendants().count(), MAX_NODES - 1, "nor walking down");
+    assert_eq!(last.ancestors().count(), chain - 1, "walking up the deepest chain");
+    assert_eq!(tree.roots().next().expect("root").descendants().count(), chain - 1, "and walking down");
+}
 
-    let endless = "<node>".repeat(400_000);
-    assert_eq!(UiTree::parse(endless.as_bytes()).unwrap_err(), TreeError::TooManyNodes { cap: MAX_NODES }, "deep and long");
+/// Texts in plenty, with and without references.
+fn many_nodes(count: usize) -> String {
+    let node =
+        |n: usize| format!("<node index=\"{n}\" text=\"价格 {n} &amp; &#128512;\" class=\"a.T\" package=\"p\" bounds=\"[0,{n}][9,{n}]\"/>");
+    page(&(0..count).map(node).collect::<String>())
+}
+
+#[test]
+fn nodes_cost_no_allocation_of_their_own() {
+    let allocations = |count: usize| {
+        let xml = many_nodes(count);
+        allocation_counter::measure(|| drop(UiTree::parse(xml.as_bytes()).expect("well-formed"))).count_total
+    };
+    let (few, many) = (allocations(100), allocations(20_000));
+    assert!(many < few + 60, "200 times the nodes may only grow the buffers a few times: {few} against {many} allocations");
+
+    let tree = UiTree::parse(many_nodes(20_000).as_bytes()).expect("well-formed");
+    let query = Query::of(&["p"]).text(Says::Contains("999")).class(Says::Exactly("a.T")).within(Bounds::new(0, 0, 100, 100_000));
+    let spent = allocation_counter::measure(|| assert_eq!(tree.find(&query).count(), 0, "empty bounds lie in nothing"));
+    assert!(spent.count_total < 12, "a query allocates per condition, never per node: {}", spent.count_total);
+}
+
+#[test]
+fn queries() {
+    let xml = "<hierarchy><node package=\"systemui\" text=\"提交\" bounds=\"[0,0][100,10]\"/>\
+         <node package=\"p\" class=\"v.Group\" content-desc=\"sheet\" clickable=\"true\" bounds=\"[0,10][100,200]\">\
+         <node package=\"p\" class=\"v.Text\" text=\"雾蓝\" selected=\"true\" resource-id=\"p:id/tv\" bounds=\"[0,20][50,60]\"/>\
+         <node package=\"p\" class=\"v.Group\" bounds=\"[0,60][100,100]\" scrollable=\"true\">\
+         <node package=\"p\" class=\"v.Text\" content-desc=\"提交订单\" bounds=\"[10,70][20,80]\"/></node></node>\
+         <node package=\"q\" text=\"雾蓝\" bounds=\"[0,200][100,210]\"/></hierarchy>";
+    let tree = UiTree::parse(xml.as_bytes()).expect("well-formed");
+    let sheet = tree.nodes().nth(1).expect("the sheet").id();
+    let all = Query::anything;
+    let rows: Vec<(&str, Query<'_>, &[usize])> = vec![
+        ("everything", all(), &[0, 1, 2, 3, 4, 5]),
+        ("package", Query::of(&["p"]), &[1, 2, 3, 4]),
+        ("two packages", Query::of(&["q", "systemui"]), &[0, 5]),
+        ("a package that is not there", Query::of(&["nobody"]), &[]),
+        ("text in the package", Query::of(&["p"]).text(Says::Exactly("雾蓝")), &[2]),
+        ("text anywhere", all().text(Says::OneOf(&["雾蓝", "提交"])), &[0, 2, 5]),
+        ("description", all().desc(Says::StartsWith("提交")), &[4]),
+        ("label is either", all().label(Says::Contains("提交")), &[0, 4]),
+        ("class", all().class(Says::EndsWith(".Text")), &[2, 4]),
+        ("id", all().resource_id(Says::EndsWith("/tv")), &[2]),
+        ("flags", all().clickable(), &[1]),
+        ("selected", all().selected(), &[2]),
+        ("scrollable", all().scrollable(), &[3]),
+        ("below", all().below(sheet), &[2, 3, 4]),
+        ("children", all().child_of(sheet), &[2, 3]),
+        ("children below something else", all().child_of(sheet).below(tree.nodes().nth(3).expect("a node").id()), &[]),
+        ("holding", Query::of(&["p"]).holding(Says::Exactly("提交订单")), &[1, 3]),
+        ("over a point", all().over(Point { x: 15, y: 75 }), &[1, 3, 4]),
+        ("within", all().within(Bounds::new(0, 60, 100, 100)), &[3, 4]),
+        ("touching", all().touching(Bounds::new(0, 55, 5, 65)), &[1, 2, 3]),
+        ("text that is nowhere", all().text(Says::Exactly("x")), &[]),
+    ];
+    for (name, query, want) in rows {
+        let got: Vec<usize> = tree.find(&query).map(|node| node.id().index()).collect();
+        assert_eq!(got, want, "row {name}");
+    }
+    assert_eq!(tree.deepest_at(Point { x: 15, y: 75 }).map(|n| n.desc()), Some("提交订单"), "what a finger meets first");
+    assert_eq!(tree.deepest_at(Point { x: 15, y: 999 }).map(|n| n.id()), None, "nothing there");
+    let leaf = tree.nodes().nth(4).expect("a node");
+    assert_eq!(leaf.pressed().map(|n| n.id()), Some(sheet), "a click on the leaf presses the sheet");
+    assert_eq!(tree.nodes().nth(2).expect("a node").siblings().count(), 1, "one other child");
+    assert_eq!(tree.nodes().next().expect("a node").siblings().count(), 2, "two other roots");
 }
 
 #[test]

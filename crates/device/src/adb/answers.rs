@@ -12,6 +12,9 @@ pub struct ListedDevice {
     pub state: ListedState,
     pub model: Option<String>,
     pub product: Option<String>,
+    /// Where its cable is, `usb:1-2`; `None` over a network and from servers that do not say.
+    pub usb: Option<String>,
+    pub transport_id: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,11 +71,14 @@ fn device(line: &str) -> ListedDevice {
                 state: state.unwrap_or_else(|| ListedState::Other(word.to_owned())),
                 model: field(rest, "model:"),
                 product: field(rest, "product:"),
+                usb: field(rest, "usb:"),
+                transport_id: field(rest, "transport_id:").and_then(|id| id.parse().ok()),
             }
         }
         None => {
             let (serial, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
-            ListedDevice { serial: serial.to_owned(), state: ListedState::Other(rest.trim().to_owned()), model: None, product: None }
+            let state = ListedState::Other(rest.trim().to_owned());
+            ListedDevice { serial: serial.to_owned(), state, model: None, product: None, usb: None, transport_id: None }
         }
     }
 }
@@ -184,6 +190,12 @@ pub(crate) fn png(mut raw: Vec<u8>) -> Option<Vec<u8>> {
     raw.ends_with(&end).then_some(raw)
 }
 
+/// Whether a picture shows nothing: a secured window, or a screen that is off. Near-black counts, compression rounds.
+pub(crate) fn is_black(png: &[u8]) -> bool {
+    let Ok(picture) = image::load_from_memory_with_format(png, image::ImageFormat::Png) else { return false };
+    picture.to_rgb8().pixels().all(|pixel| pixel.0.iter().all(|channel| *channel <= 8))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,5 +289,14 @@ mod tests {
             [&[0x89, b'P', b'N', b'G', 0x0D, 0x0A, 0x1A, 0x0A][..], b"x", &[0, 0, 0, 0], b"IEND", &[0xAE, 0x42, 0x60, 0x82]].concat();
         assert_eq!(png([&b"[Warning] 2 displays\n"[..], &whole].concat()), Some(whole.clone()), "a warning is cut");
         assert_eq!(png(whole[..whole.len() - 1].to_vec()), None, "a cut picture is no picture");
+        let picture = |shade: u8| {
+            let mut out = std::io::Cursor::new(Vec::new());
+            let pixels = image::RgbImage::from_fn(20, 30, |x, _| image::Rgb([if x == 19 { shade } else { 0 }; 3]));
+            pixels.write_to(&mut out, image::ImageFormat::Png).expect("a picture can be encoded");
+            out.into_inner()
+        };
+        assert!(is_black(&picture(0)) && is_black(&picture(8)), "nothing to see");
+        assert!(!is_black(&picture(90)), "one bright column is something to see");
+        assert!(!is_black(b"no picture"), "what cannot be decoded is not called black");
     }
 }

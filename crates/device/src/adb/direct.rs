@@ -16,7 +16,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::adb::link::{Link, MAX_OUTPUT_BYTES, ShellOutput, ShellPackets, split_trailer, with_trailer, within};
+use crate::adb::link::{Link, MAX_OUTPUT_BYTES, ShellOutput, ShellPackets, Whole, split_trailer, with_trailer, within};
 use crate::adb::message::{
     AUTH, AUTH_RSAPUBLICKEY, AUTH_SIGNATURE, AUTH_TOKEN, CLSE, CNXN, MAX_PAYLOAD, Message, OKAY, OPEN, STLS, VERSION, WRTE,
 };
@@ -84,12 +84,19 @@ impl DirectLink {
     /// Runs a call and gives up the connection if it timed out in total silence: a phone that left the
     /// Wi-Fi without a FIN would otherwise keep every later call waiting for the kernel to notice.
     async fn watched<T>(&self, limit: Duration, work: impl Future<Output = Result<T, AdbError>>) -> Result<T, AdbError> {
-        let before = self.connection.lock().await.as_ref().map(|connection| connection.heard());
+        let seen = |slot: &Option<Arc<Connection>>| slot.as_ref().map(|connection| (Arc::downgrade(connection), connection.heard()));
+        let before = seen(&*self.connection.lock().await);
         let result = within(limit, work).await;
         if matches!(result, Err(AdbError::Timeout)) {
             let mut slot = self.connection.lock().await;
-            let now = slot.as_ref().map(|connection| connection.heard());
-            if now == before || before.is_none() {
+            let silent = match (&before, &seen(&slot)) {
+                // The same connection: has it said anything since?
+                (Some((then, heard)), Some((now, heard_now))) if then.ptr_eq(now) => heard == heard_now,
+                // One made meanwhile: has it ever said anything? Streams of other callers on it must not pay for this one.
+                (_, Some((_, heard_now))) => *heard_now == 0,
+                (_, None) => false,
+            };
+            if silent {
                 *slot = None;
             }
         }
@@ -126,7 +133,31 @@ impl Link for DirectLink {
     async fn exec(&self, cmd: &str, limit: Duration) -> Result<Vec<u8>, AdbError> {
         self.watched(limit, async {
             let (connection, _) = self.ready().await?;
-            connection.open(&format!("exec:{cmd}")).await?.read_all().await
+            // A phone that kills the command closes the stream as properly as one that ends it; only the trailer tells.
+            let raw = connection.open(&format!("exec:{}", with_trailer(cmd))).await?.read_all().await?;
+            Ok(split_trailer(raw)?.stdout)
+        })
+        .await
+    }
+
+    async fn talk(&self, port: u16, request: &[u8], whole: Whole, limit: Duration) -> Result<Vec<u8>, AdbError> {
+        // One message and one acknowledgement: requests are small, and adbd's oldest limit is 4 KiB.
+        if request.len() > 4096 {
+            return Err(AdbError::TooLarge { cap: 4096 });
+        }
+        self.watched(limit, async {
+            let (connection, _) = self.ready().await?;
+            let mut stream = connection.open(&format!("tcp:{port}")).await?;
+            stream.send(WRTE, stream.remote.unwrap_or(0), request.to_vec()).await?;
+            let mut answer = Vec::new();
+            while !whole(&answer) {
+                let Some(bytes) = stream.next().await? else { break };
+                answer.extend(bytes);
+                if answer.len() > MAX_OUTPUT_BYTES {
+                    return Err(AdbError::TooLarge { cap: MAX_OUTPUT_BYTES });
+                }
+            }
+            Ok(answer)
         })
         .await
     }
@@ -157,6 +188,8 @@ fn lock(streams: &Streams) -> MutexGuard<'_, HashMap<u32, mpsc::Sender<StreamEve
 #[derive(Debug)]
 struct Connection {
     outgoing: mpsc::Sender<Message>,
+    /// CLSE of dropped streams. Unbounded because a drop cannot wait; never longer than the streams once open.
+    closing: mpsc::UnboundedSender<Message>,
     phase: watch::Receiver<Phase>,
     streams: Streams,
     /// Messages received so far.
@@ -174,12 +207,13 @@ impl Drop for Connection {
 impl Connection {
     fn start(addr: SocketAddr, key: Arc<AdbKey>) -> Connection {
         let (outgoing, queue) = mpsc::channel(OUTGOING);
+        let (closing, closes) = mpsc::unbounded_channel();
         let (phase_tx, phase) = watch::channel(Phase::Connecting);
         let streams = Streams::default();
         let heard = Arc::new(AtomicU64::new(0));
         let driver = Driver { key, phase: phase_tx, streams: Arc::clone(&streams), heard: Arc::clone(&heard), outgoing: outgoing.clone() };
-        let driver = tokio::spawn(driver.run(addr, queue));
-        Connection { outgoing, phase, streams, heard, next_id: AtomicU32::new(1), driver }
+        let driver = tokio::spawn(driver.run(addr, queue, closes));
+        Connection { outgoing, closing, phase, streams, heard, next_id: AtomicU32::new(1), driver }
     }
 
     fn heard(&self) -> u64 {
@@ -233,18 +267,22 @@ impl Stream {
 
     /// The next piece; `None` when the phone closed the stream properly. A lost connection is an error.
     async fn next(&mut self) -> Result<Option<Vec<u8>>, AdbError> {
-        match self.events.recv().await {
-            Some(StreamEvent::Data(bytes)) => {
-                // Only now may the phone send more: that is the back pressure.
-                self.send(OKAY, self.remote.unwrap_or(0), Vec::new()).await?;
-                Ok(Some(bytes))
+        loop {
+            match self.events.recv().await {
+                Some(StreamEvent::Data(bytes)) => {
+                    // Only now may the phone send more: that is the back pressure.
+                    self.send(OKAY, self.remote.unwrap_or(0), Vec::new()).await?;
+                    return Ok(Some(bytes));
+                }
+                Some(StreamEvent::Closed) => {
+                    self.closed = true;
+                    return Ok(None);
+                }
+                // The phone's receipt for what we wrote.
+                Some(StreamEvent::Opened(remote)) if self.remote == Some(remote) => {}
+                Some(StreamEvent::Opened(_)) => return Err(AdbError::Protocol("a stream opened twice".to_owned())),
+                None => return Err(AdbError::BrokeOff),
             }
-            Some(StreamEvent::Closed) => {
-                self.closed = true;
-                Ok(None)
-            }
-            Some(StreamEvent::Opened(_)) => Err(AdbError::Protocol("a stream opened twice".to_owned())),
-            None => Err(AdbError::BrokeOff),
         }
     }
 
@@ -264,8 +302,8 @@ impl Drop for Stream {
     fn drop(&mut self) {
         lock(&self.connection.streams).remove(&self.local);
         if let (false, Some(remote)) = (self.closed, self.remote) {
-            // A full queue means the peer is not reading; it will be told when it answers this stream again.
-            let _ = self.connection.outgoing.try_send(Message::new(CLSE, self.local, remote, Vec::new()));
+            // Never lost to a full queue: a command nobody waits for must not go on running on the phone. An error is a dead connection.
+            let _ = self.connection.closing.send(Message::new(CLSE, self.local, remote, Vec::new()));
         }
     }
 }
@@ -279,12 +317,12 @@ struct Driver {
 }
 
 impl Driver {
-    async fn run(self, addr: SocketAddr, queue: mpsc::Receiver<Message>) {
+    async fn run(self, addr: SocketAddr, queue: mpsc::Receiver<Message>, closes: mpsc::UnboundedReceiver<Message>) {
         let (unreachable, error) = match TcpStream::connect(addr).await {
             Err(error) => (true, AdbError::Io(error)),
             Ok(socket) => {
                 self.phase.send_replace(Phase::Handshaking);
-                (false, self.talk(socket, queue).await)
+                (false, self.talk(socket, queue, closes).await)
             }
         };
         let reason = match &error {
@@ -296,14 +334,14 @@ impl Driver {
         lock(&self.streams).clear();
     }
 
-    async fn talk(&self, socket: TcpStream, queue: mpsc::Receiver<Message>) -> AdbError {
+    async fn talk(&self, socket: TcpStream, queue: mpsc::Receiver<Message>, closes: mpsc::UnboundedReceiver<Message>) -> AdbError {
         if let Err(error) = socket.set_nodelay(true) {
             return AdbError::Io(error);
         }
         let (read, write) = socket.into_split();
         // Reading must never wait for a caller and writing must never wait for reading, so they run side by side.
         tokio::select! {
-            error = write_all(write, queue) => error,
+            error = write_all(write, queue, closes) => error,
             error = self.read_all(read) => error,
         }
     }
@@ -395,11 +433,19 @@ impl Driver {
     }
 }
 
-async fn write_all(mut write: OwnedWriteHalf, mut queue: mpsc::Receiver<Message>) -> AdbError {
-    while let Some(message) = queue.recv().await {
+async fn write_all(
+    mut write: OwnedWriteHalf,
+    mut queue: mpsc::Receiver<Message>,
+    mut closes: mpsc::UnboundedReceiver<Message>,
+) -> AdbError {
+    loop {
+        let message = tokio::select! {
+            Some(message) = queue.recv() => message,
+            Some(message) = closes.recv() => message,
+            else => return AdbError::BrokeOff,
+        };
         if let Err(error) = write.write_all(&message.encode()).await {
             return AdbError::Io(error);
         }
     }
-    AdbError::BrokeOff
 }

@@ -65,6 +65,13 @@ impl AdbKey {
         Ok(der.as_bytes().to_vec())
     }
 
+    /// PKCS#8 PEM, for a library that takes nothing else.
+    #[cfg(feature = "usb")]
+    pub(crate) fn to_pkcs8_pem(&self) -> Result<String, BadKey> {
+        let pem = self.key.to_pkcs8_pem(rsa::pkcs8::LineEnding::LF).map_err(|e| BadKey::Encode(e.to_string()))?;
+        Ok(pem.to_string())
+    }
+
     /// The line a phone stores in `adb_keys`: base64 of the android public key, a space, a name.
     pub fn public_line(&self, name: &str) -> String {
         let name: String = name.chars().filter(|c| c.is_ascii_graphic()).collect();

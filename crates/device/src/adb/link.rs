@@ -21,6 +21,9 @@ pub(crate) struct ShellOutput {
     pub(crate) stderr: Vec<u8>,
 }
 
+/// Whether an answer is complete.
+pub(crate) type Whole = for<'a> fn(&'a [u8]) -> bool;
+
 /// A road to one phone. Dropping the future closes the stream on the phone's side.
 #[async_trait]
 pub(crate) trait Link: Send + Sync + Debug + 'static {
@@ -31,6 +34,14 @@ pub(crate) trait Link: Send + Sync + Debug + 'static {
 
     /// The raw bytes `cmd` writes; stderr is mixed in and there is no exit code.
     async fn exec(&self, cmd: &str, limit: Duration) -> Result<Vec<u8>, AdbError>;
+
+    /// Sends `request` to a TCP port of the phone itself and reads until `whole` says so or the phone closes.
+    ///
+    /// This is what `adb forward` does, without opening a port on this computer that any other program could use.
+    async fn talk(&self, port: u16, request: &[u8], whole: Whole, limit: Duration) -> Result<Vec<u8>, AdbError> {
+        let _ = (request, whole, limit);
+        Err(AdbError::Refused(format!("this road offers no tcp:{port} service")))
+    }
 }
 
 /// Decoder of the shell protocol v2: id, length (LE), bytes.

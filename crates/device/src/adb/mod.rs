@@ -4,14 +4,14 @@
 //! must not be expressible in another crate (D10). Every call has a deadline; a stream that dies early is an
 //! error, never a short answer (facts/adb A1-A4).
 
-mod answers;
-mod direct;
+pub(crate) mod answers;
+pub(crate) mod direct;
 mod error;
 mod key;
-mod link;
+pub(crate) mod link;
 mod message;
-mod phone;
-mod wire;
+pub(crate) mod phone;
+pub(crate) mod wire;
 
 #[cfg(test)]
 mod tests;
@@ -19,6 +19,7 @@ mod tests;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+pub(crate) use answers::text;
 pub use answers::{ListedDevice, ListedState};
 pub use error::AdbError;
 pub use key::{AdbKey, BadKey};

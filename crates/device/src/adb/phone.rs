@@ -16,10 +16,13 @@ use crate::capture::{Capture, CaptureId, CaptureWant, Foreground, Screenshot, Ve
 use crate::clock;
 use crate::error::PhoneError;
 use crate::guard::{Command, Ticket};
-use crate::phone::{PDD_PACKAGE, Phone, PhoneFacts, ScreenSize};
+use crate::phone::{Measured, PDD_PACKAGE, Phone, PhoneFacts, ReadersAllowed, ScreenSize};
 use crate::tree::UiTree;
 
+mod agent;
 mod dump;
+
+use dump::Reading;
 
 /// Small questions: getprop, wm, date.
 const QUICK: Duration = Duration::from_secs(5);
@@ -38,13 +41,13 @@ pub(crate) struct AdbPhone<L> {
     /// Makes dump file names unlike those of another client of the same phone.
     nonce: u32,
     /// Android has one accessibility connection, and one finger is enough: looks and actions take turns.
-    turn: Mutex<u32>,
+    turn: Mutex<Reading>,
 }
 
 impl<L: Link> AdbPhone<L> {
     pub(crate) fn new(link: L) -> AdbPhone<L> {
         let serial = Arc::from(link.serial());
-        AdbPhone { link, serial, nonce: rand::random(), turn: Mutex::new(0) }
+        AdbPhone { link, serial, nonce: rand::random(), turn: Mutex::new(Reading::default()) }
     }
 
     async fn shell(&self, cmd: &str, what: &'static str, limit: Duration) -> Result<ShellOutput, PhoneError> {
@@ -86,12 +89,17 @@ impl<L: Link> AdbPhone<L> {
                 self.input(&cmd, INPUT + Duration::from_millis(u64::from(*duration_ms))).await
             }
             Command::Key(key) => self.input(&format!("input keyevent {}", key.code()), INPUT).await,
-            Command::OpenGoods(goods) => {
-                let cmd = format!("am start -a android.intent.action.VIEW -d '{}' -p {PDD_PACKAGE}", goods.link());
-                let output = self.shell(&cmd, "opening the goods link", START).await?;
-                started(&output)
-            }
+            // To the end of the field, four characters away, then the number: `input text` alone would append.
+            Command::TypeQuantity(quantity) => self.input(&format!("input keyevent 123 67 67 67 67 && input text {quantity}"), INPUT).await,
+            Command::OpenGoods(goods) => self.open(&goods.link()).await,
+            Command::OpenOrders(list) => self.open(list.link()).await,
         }
+    }
+
+    /// Both links are built by the guard's own types, so they need no quoting.
+    async fn open(&self, link: &str) -> Result<(), PhoneError> {
+        let cmd = format!("am start -a android.intent.action.VIEW -d '{link}' -p {PDD_PACKAGE}");
+        started(&self.shell(&cmd, "opening a link", START).await?)
     }
 
     async fn input(&self, cmd: &str, limit: Duration) -> Result<(), PhoneError> {
@@ -115,7 +123,8 @@ impl<L: Link> Phone for AdbPhone<L> {
     }
 
     async fn facts(&self) -> Result<PhoneFacts, PhoneError> {
-        let (model, manufacturer, android_version, sdk, screen, pdd_version) = tokio::try_join!(
+        let (serialno, model, manufacturer, android_version, sdk, screen, pdd_version) = tokio::try_join!(
+            self.ask("getprop ro.serialno", "getprop", QUICK),
             self.ask("getprop ro.product.model", "getprop", QUICK),
             self.ask("getprop ro.product.manufacturer", "getprop", QUICK),
             self.ask("getprop ro.build.version.release", "getprop", QUICK),
@@ -124,7 +133,8 @@ impl<L: Link> Phone for AdbPhone<L> {
             self.pdd_version(),
         )?;
         Ok(PhoneFacts {
-            serial: self.serial.to_string(),
+            // The phone's own word: the same by cable and by Wi-Fi, and the one a task is bound to (D10, D19).
+            serial: if matches!(serialno.as_str(), "" | "unknown") { self.serial.to_string() } else { serialno },
             model,
             manufacturer,
             android_version,
@@ -163,14 +173,19 @@ impl<L: Link> Phone for AdbPhone<L> {
             }
             let png = self.picture().await?;
             let skew_ms = clock::now().saturating_duration_since(dump_ended).as_millis() as i64;
-            Ok(Some(Screenshot { png, skew_ms }))
+            let (png, black) = off_thread(png).await;
+            Ok(Some((Screenshot { png, skew_ms }, black)))
         };
+        let goods = async { if want.goods { self.goods_on_top().await } else { Ok(None) } };
         // Side by side: the three seconds of this look are already running.
-        let (after, screenshot) = tokio::try_join!(self.foreground(), picture)?;
+        let (after, picture, goods_id) = tokio::try_join!(self.foreground(), picture, goods)?;
+        let black = picture.as_ref().is_some_and(|(_, black)| *black);
         let verdict = match dumped.verdict {
             Some(verdict) => verdict,
             None if before != after || !shows(&dumped.tree, &after) => Verdict::TreeStale,
             None if want.expect_package.as_ref().is_some_and(|package| *package != after.package) => Verdict::WrongApp,
+            // The tree of a secured window is whole, but a person could not check what is done on it.
+            None if black => Verdict::SecureOrBlack,
             None => Verdict::Ok,
         };
         let id = CaptureId::next();
@@ -180,12 +195,18 @@ impl<L: Link> Phone for AdbPhone<L> {
             tree: Arc::new(dumped.tree),
             xml: Arc::from(dumped.xml),
             foreground: after,
+            goods_id,
             verdict,
             dump_ended,
             dump_ms,
-            screenshot,
+            screenshot: picture.map(|(screenshot, _)| screenshot),
             serial: Arc::clone(&self.serial),
         })
+    }
+
+    async fn measure(&self, allowed: &ReadersAllowed) -> Result<Vec<Measured>, PhoneError> {
+        let mut turn = self.turn.lock().await;
+        self.measure_readers(&mut turn, allowed).await
     }
 
     async fn act(&self, ticket: Ticket) -> Result<(), PhoneError> {
@@ -206,6 +227,16 @@ impl<L: Link> Phone for AdbPhone<L> {
             .map(|seconds| seconds * 1000)
             .map_err(|_| PhoneError::BadAnswer { what: "date", detail: text.chars().take(40).collect() })
     }
+}
+
+/// Judges a picture where it does not hold up the other streams. A picture that cannot be decoded is not called black.
+async fn off_thread(png: Vec<u8>) -> (Vec<u8>, bool) {
+    let kept = png.clone();
+    let judged = tokio::task::spawn_blocking(move || {
+        let black = answers::is_black(&png);
+        (png, black)
+    });
+    judged.await.unwrap_or((kept, false))
 }
 
 /// Whether the dump can be of the Pinduoduo page in front: a dump of another window is not (facts B).

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
 use crate::adb::AdbError;
-use crate::adb::link::{Link, MAX_OUTPUT_BYTES, ShellOutput, ShellPackets, split_trailer, with_trailer, within};
+use crate::adb::link::{Link, MAX_OUTPUT_BYTES, ShellOutput, ShellPackets, Whole, split_trailer, with_trailer, within};
 
 pub(crate) const ASK_LIMIT: Duration = Duration::from_secs(5);
 /// Longest answer of a `host:` query.
@@ -79,7 +79,19 @@ impl Link for ServerLink {
     }
 
     async fn exec(&self, cmd: &str, limit: Duration) -> Result<Vec<u8>, AdbError> {
-        within(limit, self.raw(cmd)).await
+        // The end of this socket may be the end of the command or of the cable; only the trailer tells.
+        within(limit, async { Ok(split_trailer(self.raw(&with_trailer(cmd)).await?)?.stdout) }).await
+    }
+
+    async fn talk(&self, port: u16, request: &[u8], whole: Whole, limit: Duration) -> Result<Vec<u8>, AdbError> {
+        within(limit, async {
+            let mut socket = self.open(&format!("tcp:{port}")).await?;
+            socket.write_all(request).await?;
+            let mut answer = Vec::new();
+            while !whole(&answer) && read_some(&mut socket, &mut answer).await? {}
+            Ok(answer)
+        })
+        .await
     }
 }
 
@@ -91,10 +103,20 @@ pub(crate) async fn ask(server: SocketAddr, question: &str, limit: Duration) -> 
 async fn query(server: SocketAddr, question: &str) -> Result<String, AdbError> {
     let mut socket = dial(server).await?;
     request(&mut socket, question).await?;
-    read_counted(&mut socket).await
+    read_answer(&mut socket).await
 }
 
-async fn dial(server: SocketAddr) -> Result<TcpStream, AdbError> {
+/// A counted answer, or the reason why there is none: `host:pair` says OKAY to the request and FAIL to the pairing (adb 36, measured).
+async fn read_answer(socket: &mut TcpStream) -> Result<String, AdbError> {
+    let mut digits = [0u8; 4];
+    read_exact(socket, &mut digits).await?;
+    if &digits == b"FAIL" {
+        return Err(AdbError::Refused(read_counted(socket).await?));
+    }
+    read_body(socket, digits).await
+}
+
+pub(crate) async fn dial(server: SocketAddr) -> Result<TcpStream, AdbError> {
     let socket = TcpStream::connect(server)
         .await
         .map_err(|source| AdbError::Unreachable { endpoint: format!("the adb server at {server}"), source })?;
@@ -102,7 +124,7 @@ async fn dial(server: SocketAddr) -> Result<TcpStream, AdbError> {
     Ok(socket)
 }
 
-async fn request(socket: &mut TcpStream, text: &str) -> Result<(), AdbError> {
+pub(crate) async fn request(socket: &mut TcpStream, text: &str) -> Result<(), AdbError> {
     if text.len() > MAX_ANSWER {
         return Err(AdbError::TooLarge { cap: MAX_ANSWER });
     }
@@ -123,9 +145,13 @@ async fn request(socket: &mut TcpStream, text: &str) -> Result<(), AdbError> {
     }
 }
 
-async fn read_counted(socket: &mut TcpStream) -> Result<String, AdbError> {
+pub(crate) async fn read_counted(socket: &mut TcpStream) -> Result<String, AdbError> {
     let mut digits = [0u8; 4];
     read_exact(socket, &mut digits).await?;
+    read_body(socket, digits).await
+}
+
+async fn read_body(socket: &mut TcpStream, digits: [u8; 4]) -> Result<String, AdbError> {
     let len = std::str::from_utf8(&digits)
         .ok()
         .and_then(|text| usize::from_str_radix(text, 16).ok())

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use crate::capture::{Capture, CaptureId, CaptureWant, Foreground, Screenshot, Verdict};
 use crate::clock;
 use crate::error::PhoneError;
-use crate::guard::{Command, GoodsId, Key, Ticket};
+use crate::guard::{Command, GoodsId, Key, OrderList, Quantity, Ticket};
 use crate::phone::{PDD_PACKAGE, Phone, PhoneFacts, ScreenSize};
 use crate::tree::{Point, UiTree};
 
@@ -61,7 +61,9 @@ pub enum Performed {
     Tap(Point),
     Swipe { from: Point, to: Point, duration_ms: u32 },
     Key(Key),
+    TypeQuantity(Quantity),
     OpenGoods(GoodsId),
+    OpenOrders(OrderList),
 }
 
 /// Decides the next page from the action just done; `None` leaves the page.
@@ -212,6 +214,7 @@ impl Phone for FakePhone {
             tree: Arc::new(parsed.unwrap_or_default()),
             xml: Arc::from(page.xml.as_slice()),
             foreground: page.foreground.clone(),
+            goods_id: page.goods_id.clone(),
             verdict,
             dump_ended: now.checked_sub(state.age).unwrap_or(now),
             dump_ms: 1,
@@ -227,6 +230,8 @@ impl Phone for FakePhone {
             Command::Tap(at) => Performed::Tap(at),
             Command::Swipe { from, to, duration_ms } => Performed::Swipe { from, to, duration_ms },
             Command::Key(key) => Performed::Key(key),
+            Command::TypeQuantity(quantity) => Performed::TypeQuantity(quantity),
+            Command::OpenOrders(list) => Performed::OpenOrders(list),
             Command::OpenGoods(goods) => {
                 if state.facts.pdd_version.is_none() {
                     return Err(PhoneError::PddMissing);

@@ -1,6 +1,7 @@
 //! What a flow may ask for, and the pages a recogniser may name.
 //!
-//! Keys are three, links are built here from a goods id; there is no free text and no free intent (D10).
+//! Keys are three, links are built here from a goods id or a kind of order list, text is a small number; there is no free text and no
+//! free intent (D10).
 
 use std::fmt;
 
@@ -32,18 +33,22 @@ pub enum Screen {
 impl Screen {
     /// Which kinds of action a page allows at all.
     pub(crate) fn allows(self, action: &Action) -> bool {
-        match (self, action) {
+        match action {
             // HOME and WAKEUP press nothing inside an app, so they are the way out of every page.
-            (_, Action::Key(Key::Home | Key::Wakeup)) => true,
-            (Screen::Home | Screen::Goods | Screen::SkuSheet | Screen::OrderList | Screen::AbandonPopup | Screen::Popup, _) => true,
-            (Screen::Unavailable, Action::Key(Key::Back) | Action::OpenGoods(_)) => true,
-            (Screen::Unavailable, Action::Tap { .. } | Action::Swipe { .. }) => false,
-            (Screen::Elsewhere, Action::OpenGoods(_)) => true,
-            (Screen::Elsewhere, Action::Key(Key::Back) | Action::Tap { .. } | Action::Swipe { .. }) => false,
-            (
-                Screen::LoginWall | Screen::RiskWall | Screen::Unknown,
-                Action::Key(Key::Back) | Action::Tap { .. } | Action::Swipe { .. } | Action::OpenGoods(_),
-            ) => false,
+            Action::Key(Key::Home | Key::Wakeup) => true,
+            // Digits go into the quantity field and nowhere else.
+            Action::TypeQuantity { .. } => self == Screen::SkuSheet,
+            Action::Tap { .. } | Action::Swipe { .. } => self.is_a_page(),
+            Action::Key(Key::Back) => self.is_a_page() || self == Screen::Unavailable,
+            Action::OpenGoods(_) | Action::OpenOrders(_) => self.is_a_page() || matches!(self, Screen::Unavailable | Screen::Elsewhere),
+        }
+    }
+
+    /// A page of Pinduoduo that was recognised and is not a wall.
+    fn is_a_page(self) -> bool {
+        match self {
+            Screen::Home | Screen::Goods | Screen::SkuSheet | Screen::OrderList | Screen::AbandonPopup | Screen::Popup => true,
+            Screen::Elsewhere | Screen::LoginWall | Screen::RiskWall | Screen::Unavailable | Screen::Unknown => false,
         }
     }
 
@@ -103,7 +108,51 @@ pub enum Action {
         duration_ms: u32,
     },
     Key(Key),
+    /// Replaces the number in the sheet's quantity field, which must have the focus.
+    TypeQuantity {
+        node: NodeId,
+        quantity: Quantity,
+    },
     OpenGoods(GoodsId),
+    OpenOrders(OrderList),
+}
+
+/// How many pieces: 1 to 999, so that what is typed is digits by construction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Quantity(u16);
+
+impl Quantity {
+    /// `None` for nothing and for more than any task may ask for.
+    pub fn new(pieces: u16) -> Option<Quantity> {
+        (1..=999).contains(&pieces).then_some(Quantity(pieces))
+    }
+
+    pub fn pieces(self) -> u16 {
+        self.0
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// The lists of orders that may be opened (facts/pdd 1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OrderList {
+    All,
+    Unpaid,
+}
+
+impl OrderList {
+    /// Built here from nothing but the kind (D10).
+    pub fn link(self) -> &'static str {
+        match self {
+            OrderList::All => "pinduoduo://com.xunmeng.pinduoduo/orders.html?type=0",
+            OrderList::Unpaid => "pinduoduo://com.xunmeng.pinduoduo/orders.html?type=1",
+        }
+    }
 }
 
 /// Why a text is not a goods id.

@@ -24,15 +24,16 @@ pub(super) struct Zones {
     unplaced: Option<(NodeId, Kind, String)>,
     /// Per node: the kind it matches, by itself or spelled over the nodes below it.
     kinds: Vec<Option<Kind>>,
+    order_list: bool,
 }
 
 impl Zones {
     pub(super) fn of(tree: &UiTree, size: ScreenSize, extra: &ExtraPatterns) -> Zones {
         let screen = size.bounds(tree.rotation());
-        let normals: Vec<Labels> = tree.nodes().map(Labels::of).collect();
-        let mut kinds: Vec<Option<Kind>> = normals.iter().map(|labels| labels.kind(extra)).collect();
+        let words = Words::of(tree, extra);
+        let mut kinds: Vec<Option<Kind>> = tree.nodes().map(|node| words.kind(node)).collect();
         let nearest = nearest_clickable(tree);
-        let joined = joined_labels(tree, &normals, &nearest, extra);
+        let joined = joined_labels(tree, &words, &nearest, extra);
         price_only_buttons(tree, screen, &mut kinds);
 
         let mut zones = Vec::new();
@@ -51,9 +52,35 @@ impl Zones {
                 zones.push(Zone { bounds, kind, node: node.id() });
             }
         }
-        let checkout_top = checkout_top(tree, &normals, &nearest, screen);
+        let checkout_top = checkout_top(tree, &words, &nearest, screen);
         let kinds = kinds.into_iter().zip(joined).map(|(own, joined)| own.max(joined)).collect();
-        Zones { zones, checkout_top, unplaced, kinds }
+        let shows = |word: &str| words.normals.iter().any(|normal| normal == word);
+        let order_list = checkout_top.is_none() && shows("待付款") && (shows("待收货") || shows("全部"));
+        Zones { zones, checkout_top, unplaced, kinds, order_list }
+    }
+
+    /// Whether the tree itself looks like the list of orders: the recogniser's word is not enough to relax a rule.
+    pub(super) fn is_order_list(&self) -> bool {
+        self.order_list
+    }
+
+    /// May the title or picture of an order's card be touched here? The card may hold a paying button, but it must be well away, and the
+    /// card itself must not be what that button presses (D10).
+    pub(super) fn card_at(&self, tree: &UiTree, at: Point, margin: i32) -> Result<(), Refusal> {
+        self.start_at(tree, at)?;
+        match self.zones.iter().find(|zone| zone.kind != Kind::Buy && zone.bounds.grown(margin).contains(at)) {
+            Some(zone) => Err((zone.kind.refusal(tree.node(zone.node).label()), Some(zone.node))),
+            None => Ok(()),
+        }
+    }
+
+    /// With a permit: every forbidden thing at the point must be this very submit button.
+    pub(super) fn submit_at(&self, tree: &UiTree, submit: NodeId, at: Point) -> Result<(), Refusal> {
+        let other = |zone: &&Zone| zone.bounds.contains(at) && !(zone.kind == Kind::Submit && same_button(tree, zone.node, submit));
+        match self.zones.iter().find(other) {
+            Some(zone) => Err((zone.kind.refusal(tree.node(zone.node).label()), Some(zone.node))),
+            None => Ok(()),
+        }
     }
 
     /// Refuses everything when a paying node could be anywhere.
@@ -105,43 +132,59 @@ impl Zones {
     }
 }
 
-/// Normalised text, description and hint of one node.
-struct Labels {
-    text: String,
-    desc: String,
-    hint: String,
+/// One is the other or lies around it.
+fn same_button(tree: &UiTree, one: NodeId, other: NodeId) -> bool {
+    one == other || tree.node(one).is_above(other) || tree.node(other).is_above(one)
 }
 
-impl Labels {
-    fn of(node: Node<'_>) -> Labels {
-        Labels { text: normalise(node.text()), desc: normalise(node.desc()), hint: normalise(node.hint()) }
+/// A title or a picture, and the deepest clickable thing at the point is it or lies around it.
+pub(super) fn is_card_part(target: Node<'_>, at: Point) -> bool {
+    let leaf = target.children().next().is_none();
+    let shown = !target.label().is_empty() || target.class().contains("Image");
+    let pressed = target.tree().nodes().filter(|node| node.clickable() && node.bounds().contains(at)).last();
+    leaf && shown && pressed.is_some_and(|node| node.id() == target.id() || node.is_above(target.id()))
+}
+
+/// Every distinct text of a tree, normalised and judged once.
+struct Words {
+    normals: Vec<String>,
+    kinds: Vec<Option<Kind>>,
+}
+
+impl Words {
+    fn of(tree: &UiTree, extra: &ExtraPatterns) -> Words {
+        let normals: Vec<String> = tree.distinct_texts().map(normalise).collect();
+        let kinds = normals.iter().map(|normal| extra.kind_of(normal)).collect();
+        Words { normals, kinds }
     }
 
-    fn kind(&self, extra: &ExtraPatterns) -> Option<Kind> {
-        [&self.text, &self.desc, &self.hint].into_iter().filter_map(|label| extra.kind_of(label)).max()
+    fn kind(&self, node: Node<'_>) -> Option<Kind> {
+        node.label_symbols().into_iter().filter_map(|symbol| self.kinds[symbol]).max()
     }
 
-    fn any(&self, test: impl Fn(&str) -> bool) -> bool {
-        test(&self.text) || test(&self.desc)
+    fn any(&self, node: Node<'_>, test: impl Fn(&str) -> bool) -> bool {
+        let [text, desc, _] = node.label_symbols();
+        test(&self.normals[text]) || test(&self.normals[desc])
     }
 
-    fn joined(&self) -> &str {
-        if self.text.is_empty() { &self.desc } else { &self.text }
+    fn joined(&self, node: Node<'_>) -> &str {
+        let [text, desc, _] = node.label_symbols();
+        if self.normals[text].is_empty() { &self.normals[desc] } else { &self.normals[text] }
     }
 }
 
 /// A button may spell its word over several text nodes (`提交` + `订单`).
-fn joined_labels(tree: &UiTree, normals: &[Labels], nearest: &[Option<NodeId>], extra: &ExtraPatterns) -> Vec<Option<Kind>> {
+fn joined_labels(tree: &UiTree, words: &Words, nearest: &[Option<NodeId>], extra: &ExtraPatterns) -> Vec<Option<Kind>> {
     tree.nodes()
         .map(|node| {
             let below = node.descendants().take(BUTTON_NODES + 1).count();
             if !node.clickable() || below == 0 || below > BUTTON_NODES {
                 return None;
             }
-            let mut all = normals[node.id().index()].joined().to_owned();
+            let mut all = words.joined(node).to_owned();
             // What lies in a clickable of its own is pressed with that one, not with this.
             for below in node.descendants().filter(|below| nearest[below.id().index()] == Some(node.id())) {
-                all.push_str(normals[below.id().index()].joined());
+                all.push_str(words.joined(below));
             }
             extra.kind_of(&all)
         })
@@ -187,8 +230,8 @@ fn pressed_with(node: Node<'_>, nearest: Option<NodeId>, kind: Kind, screen: Bou
 
 /// On anything that looks like the checkout sheet: the top of the payment row, or of the submit
 /// button when there is no row, or the last fifth of the screen when neither can be placed.
-fn checkout_top(tree: &UiTree, normals: &[Labels], nearest: &[Option<NodeId>], screen: Bounds) -> Option<i32> {
-    let has = |word: &str| normals.iter().any(|labels| labels.any(|label| label.contains(word)));
+fn checkout_top(tree: &UiTree, words: &Words, nearest: &[Option<NodeId>], screen: Bounds) -> Option<i32> {
+    let has = |word: &str| tree.nodes().any(|node| words.any(node, |label| label.contains(word)));
     let stepper = has("减少数量") && has("增加数量");
     if !stepper && !has("更换支付方式") && !has("提交订单") {
         return None;
@@ -197,7 +240,7 @@ fn checkout_top(tree: &UiTree, normals: &[Labels], nearest: &[Option<NodeId>], s
     let submit = |label: &str| ["提交订单", "立即支付", "确认支付", "支付订单", "确认下单"].iter().any(|word| label.contains(word));
     let top_of = |test: &dyn Fn(&str) -> bool| {
         tree.nodes()
-            .filter(|node| normals[node.id().index()].any(test) && !node.bounds().is_empty())
+            .filter(|node| words.any(*node, test) && !node.bounds().is_empty())
             .map(|node| {
                 let around = nearest[node.id().index()]
                     .map(|id| tree.node(id).bounds())

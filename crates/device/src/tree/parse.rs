@@ -3,12 +3,11 @@
 //! One loop, an explicit stack, no recursion. A dump is often wrapped in noise (a status line, a grep
 //! prefix, an adb warning), so it starts at the first thing that looks like a tree and stops when that is closed.
 
-use std::collections::HashMap;
-
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use super::{Bounds, MAX_DUMP_BYTES, MAX_NODES, NONE, Record, Span, TreeError, UiTree, clean, flag};
+use super::texts::{Interner, Sym};
+use super::{Bounds, MAX_DEPTH, MAX_DUMP_BYTES, MAX_NODES, NONE, Record, TreeError, UiTree, clean, flag};
 
 /// Elements that only hold nodes; the last two from `--windows` dumps.
 const CONTAINERS: [&str; 4] = ["hierarchy", "displays", "display", "window"];
@@ -32,7 +31,7 @@ pub(super) fn parse(raw: &[u8]) -> Result<UiTree, TreeError> {
     config.allow_unmatched_ends = true;
     config.allow_dangling_amp = true;
 
-    let mut builder = Builder::default();
+    let mut builder = Builder::for_bytes(text.len() - start);
     loop {
         let event = match reader.read_event() {
             Ok(event) => event,
@@ -76,7 +75,7 @@ pub(super) fn parse(raw: &[u8]) -> Result<UiTree, TreeError> {
     if builder.records.is_empty() {
         return Err(TreeError::NoTree);
     }
-    Ok(UiTree { records: builder.records, arena: builder.arena, rotation: builder.rotation })
+    Ok(UiTree { records: builder.records, texts: builder.texts.finish(), rotation: builder.rotation })
 }
 
 /// Byte offset of the first container or node; a log line or a declaration before it is skipped.
@@ -87,11 +86,9 @@ fn tree_start(text: &str) -> Option<usize> {
     })
 }
 
-#[derive(Default)]
 struct Builder {
     records: Vec<Record>,
-    arena: String,
-    seen: HashMap<Box<str>, Span>,
+    texts: Interner,
     rotation: u8,
     /// One entry per open element: its record, or `NONE` for a container or a foreign element.
     open: Vec<Open>,
@@ -106,7 +103,21 @@ struct Open {
     own: bool,
 }
 
+/// A node takes 350 to 700 bytes of a dump (facts D); reserving for the smaller avoids most growing.
+const BYTES_PER_NODE: usize = 350;
+
 impl Builder {
+    fn for_bytes(bytes: usize) -> Builder {
+        let nodes = (bytes / BYTES_PER_NODE + 1).min(MAX_NODES);
+        Builder {
+            records: Vec::with_capacity(nodes),
+            texts: Interner::for_nodes(nodes),
+            rotation: 0,
+            open: Vec::with_capacity(64),
+            rooted: false,
+        }
+    }
+
     fn open(&mut self, element: &BytesStart<'_>, position: u64) -> Result<(), TreeError> {
         let name = element.name();
         let name = name.as_ref();
@@ -114,14 +125,17 @@ impl Builder {
         if self.open.is_empty() && self.records.is_empty() && container {
             self.rooted = true;
         }
+        if self.open.len() >= MAX_DEPTH {
+            return Err(TreeError::TooDeep { cap: MAX_DEPTH });
+        }
         let parent = self.open.last().map_or(NONE, |o| o.nearest);
         let mut record = Record {
-            text: Span::default(),
-            desc: Span::default(),
-            hint: Span::default(),
-            resource_id: Span::default(),
-            class: Span::default(),
-            package: Span::default(),
+            text: Sym::EMPTY,
+            desc: Sym::EMPTY,
+            hint: Sym::EMPTY,
+            resource_id: Sym::EMPTY,
+            class: Sym::EMPTY,
+            package: Sym::EMPTY,
             bounds: Bounds::default(),
             flags: flag::ENABLED,
             parent,
@@ -139,15 +153,15 @@ impl Builder {
                 continue;
             }
             match key {
-                "text" => record.text = self.intern(raw),
-                "content-desc" => record.desc = self.intern(raw),
-                "hint" => record.hint = self.intern(raw),
-                "resource-id" => record.resource_id = self.intern(raw),
+                "text" => record.text = self.texts.intern(raw),
+                "content-desc" => record.desc = self.texts.intern(raw),
+                "hint" => record.hint = self.texts.intern(raw),
+                "resource-id" => record.resource_id = self.texts.intern(raw),
                 "class" => {
-                    record.class = self.intern(raw);
+                    record.class = self.texts.intern(raw);
                     is_node = true;
                 }
-                "package" => record.package = self.intern(raw),
+                "package" => record.package = self.texts.intern(raw),
                 "bounds" => {
                     is_node = true;
                     if let Some(bounds) = Bounds::parse(raw) {
@@ -160,6 +174,7 @@ impl Builder {
                 "selected" => set(&mut record.flags, flag::SELECTED, raw),
                 "scrollable" => set(&mut record.flags, flag::SCROLLABLE, raw),
                 "enabled" => set(&mut record.flags, flag::ENABLED, raw),
+                "focused" => set(&mut record.flags, flag::FOCUSED, raw),
                 "checked" => set(&mut record.flags, flag::CHECKED, raw),
                 // 42 attribute names occur across tools (facts D); the rest say nothing we use.
                 _ => {}
@@ -172,8 +187,8 @@ impl Builder {
         if self.records.len() >= MAX_NODES {
             return Err(TreeError::TooManyNodes { cap: MAX_NODES });
         }
-        if record.class.len == 0 && name != "node" {
-            record.class = self.intern(name);
+        if record.class == Sym::EMPTY && name != "node" {
+            record.class = self.texts.intern(name);
         }
         let id = self.records.len() as u32;
         record.end = id + 1;
@@ -189,21 +204,6 @@ impl Builder {
             self.records[open.nearest as usize].end = self.records.len() as u32;
         }
         self.rooted && self.open.is_empty()
-    }
-
-    /// Stores text once. A value with a bad reference (`&#0;`, a lone surrogate, a bare `&`) stays raw (facts E).
-    fn intern(&mut self, raw: &str) -> Span {
-        let value = quick_xml::escape::unescape(raw).unwrap_or(raw.into());
-        if value.is_empty() {
-            return Span::default();
-        }
-        if let Some(span) = self.seen.get(&*value) {
-            return *span;
-        }
-        let span = Span { start: self.arena.len() as u32, len: value.len() as u32 };
-        self.arena.push_str(&value);
-        self.seen.insert(Box::from(&*value), span);
-        span
     }
 }
 

@@ -1,9 +1,9 @@
-//! One `uiautomator dump`, in one round trip, with the retries that help and none that do not.
+//! One tree of the screen, by the reader that was fastest when they were measured, with the retries that help and none that do not.
 //!
 //! Success means "the bytes parse", whatever the exit code (facts 0.5). Each attempt has its own file, so an
 //! abandoned dump can never be read as a fresh one (facts 0.7).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::AdbPhone;
 use crate::adb::AdbError;
@@ -13,6 +13,7 @@ use crate::adb::phone::{QUICK, explain, first_line};
 use crate::capture::Verdict;
 use crate::clock;
 use crate::error::PhoneError;
+use crate::phone::{AgentFile, Measured, Reader, ReadersAllowed};
 use crate::tree::{TreeError, UiTree};
 
 const WHAT: &str = "reading the screen";
@@ -25,6 +26,30 @@ const TRIES: u32 = 3;
 const BETWEEN_TRIES: Duration = Duration::from_millis(600);
 /// No root while windows change or the screen is off.
 const NULL_ROOT_WAITS: [Duration; 3] = [Duration::from_millis(200), Duration::from_millis(400), Duration::from_millis(800)];
+
+/// After a screen that never rested, its decoration is left out from the start for this long (facts B).
+const BUSY: Duration = Duration::from_secs(20);
+/// A failed agent is left alone this long.
+const AGENT_REST: Duration = Duration::from_secs(60);
+
+/// What is known about reading this phone's screen.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// Counts dumps: each has a file of its own.
+    number: u32,
+    /// The first choice; empty before measuring, which means the stock reader.
+    first: Option<Reader>,
+    /// Set when the agent is the first choice.
+    agent: Option<AgentFile>,
+    agent_rests_until: Option<Instant>,
+    busy_until: Option<Instant>,
+}
+
+impl Reading {
+    fn agent_now(&self, now: Instant) -> Option<AgentFile> {
+        self.agent.clone().filter(|_| self.agent_rests_until.is_none_or(|until| now >= until))
+    }
+}
 
 pub(super) struct Dumped {
     pub(super) tree: UiTree,
@@ -50,9 +75,21 @@ enum Attempt {
 }
 
 impl<L: Link> AdbPhone<L> {
-    pub(super) async fn dump(&self, counter: &mut u32) -> Result<Dumped, PhoneError> {
+    pub(super) async fn dump(&self, reading: &mut Reading) -> Result<Dumped, PhoneError> {
         let began = clock::now();
-        let mut compressed = false;
+        if let Some(agent) = reading.agent_now(began) {
+            match self.agent_tree(&agent).await {
+                Ok((tree, xml)) => return Ok(Dumped { tree, xml, verdict: None }),
+                Err(problem) => {
+                    tracing::info!(%problem, "the agent failed; the phone's own dump takes over");
+                    reading.agent_rests_until = Some(began + AGENT_REST);
+                    // It would keep the one accessibility connection.
+                    self.stop_agent().await;
+                }
+            }
+        }
+        let busy = reading.busy_until.is_some_and(|until| began < until);
+        let mut compressed = busy || reading.first == Some(Reader::Compressed);
         let mut cleared = false;
         let mut null_roots = NULL_ROOT_WAITS.iter();
         let mut tries = 0;
@@ -61,8 +98,7 @@ impl<L: Link> AdbPhone<L> {
             if left.is_zero() {
                 return Err(PhoneError::Timeout { what: WHAT, limit: BUDGET });
             }
-            *counter = counter.wrapping_add(1);
-            let output = self.dump_once(*counter, compressed, left.min(PER_ATTEMPT)).await?;
+            let output = self.dump_once(reading, compressed, left.min(PER_ATTEMPT)).await?;
             let attempt = match UiTree::parse(&output.stdout) {
                 // Valid XML with a bad exit code is still the screen (facts B).
                 Ok(tree) => return Ok(Dumped { tree, xml: output.stdout, verdict: None }),
@@ -70,7 +106,10 @@ impl<L: Link> AdbPhone<L> {
             };
             tracing::debug!(?attempt, code = output.code, compressed, "no tree");
             match attempt {
-                Attempt::NotIdle if compressed => return Ok(Dumped::nothing(Verdict::NeverIdle)),
+                Attempt::NotIdle if compressed => {
+                    reading.busy_until = Some(clock::now() + BUSY);
+                    return Ok(Dumped::nothing(Verdict::NeverIdle));
+                }
                 // One retry, and never a blind one: without the decoration fewer events count as unrest.
                 Attempt::NotIdle => compressed = true,
                 Attempt::NoRoot => match null_roots.next() {
@@ -97,7 +136,64 @@ impl<L: Link> AdbPhone<L> {
         }
     }
 
-    async fn dump_once(&self, number: u32, compressed: bool, limit: Duration) -> Result<ShellOutput, PhoneError> {
+    /// Tries each allowed reader once and keeps the fastest as the first choice.
+    pub(super) async fn measure_readers(&self, reading: &mut Reading, allowed: &ReadersAllowed) -> Result<Vec<Measured>, PhoneError> {
+        *reading = Reading { number: reading.number, ..Reading::default() };
+        // One left over from an earlier run would hold the accessibility connection.
+        if allowed.agent.is_some() {
+            self.stop_agent().await;
+        }
+        let mut measured = vec![self.measure_shell(reading, Reader::Stock).await?];
+        if allowed.compressed {
+            measured.push(self.measure_shell(reading, Reader::Compressed).await?);
+        }
+        if let Some(agent) = &allowed.agent {
+            // The first tree warms it up; the second is what a look will cost.
+            let result = match self.agent_tree(agent).await {
+                Ok(_) => {
+                    let began = clock::now();
+                    self.agent_tree(agent).await.map(|_| clock::now().saturating_duration_since(began))
+                }
+                Err(problem) => Err(problem),
+            };
+            measured.push(Measured { reader: Reader::Agent, result: result.map_err(|problem| problem.to_string()) });
+        }
+        let fastest = measured.iter().filter_map(|one| Some((one.result.as_ref().ok()?, one.reader))).min_by_key(|(took, _)| **took);
+        reading.first = fastest.map(|(_, reader)| reader);
+        if reading.first == Some(Reader::Agent) {
+            reading.agent.clone_from(&allowed.agent);
+        } else if allowed.agent.is_some() {
+            self.stop_agent().await;
+        }
+        for one in &measured {
+            tracing::info!(reader = one.reader.as_str(), result = ?one.result, "measured a way to read the screen");
+        }
+        Ok(measured)
+    }
+
+    async fn measure_shell(&self, reading: &mut Reading, reader: Reader) -> Result<Measured, PhoneError> {
+        let began = clock::now();
+        let output = match self.dump_once(reading, reader == Reader::Compressed, PER_ATTEMPT).await {
+            Ok(output) => output,
+            Err(PhoneError::Timeout { .. }) => return Ok(Measured { reader, result: Err("no answer in time".to_owned()) }),
+            Err(error) => return Err(error),
+        };
+        let took = clock::now().saturating_duration_since(began);
+        let result = match UiTree::parse(&output.stdout) {
+            Ok(_) => Ok(took),
+            Err(error) => Err(match attempt(&output, error) {
+                Attempt::NotIdle => "the screen never came to rest".to_owned(),
+                Attempt::NoRoot => "the screen shows nothing".to_owned(),
+                Attempt::Taken => "another program holds the accessibility connection".to_owned(),
+                Attempt::Broken(_, reason) => reason,
+            }),
+        };
+        Ok(Measured { reader, result })
+    }
+
+    async fn dump_once(&self, reading: &mut Reading, compressed: bool, limit: Duration) -> Result<ShellOutput, PhoneError> {
+        reading.number = reading.number.wrapping_add(1);
+        let number = reading.number;
         let file = format!("/data/local/tmp/u_{:08x}_{number}.xml", self.nonce);
         let option = if compressed { "--compressed " } else { "" };
         let cmd = format!("f={file}; uiautomator dump {option}$f >&2; cat $f; r=$?; rm -f $f; exit $r");
@@ -131,7 +227,7 @@ fn attempt(output: &ShellOutput, error: TreeError) -> Attempt {
     } else {
         let reason = match error {
             TreeError::Empty | TreeError::NoTree => format!("exit {}, {}", output.code, first_line(&said)),
-            TreeError::TooLarge { .. } | TreeError::TooManyNodes { .. } | TreeError::Xml { .. } => {
+            TreeError::TooLarge { .. } | TreeError::TooManyNodes { .. } | TreeError::TooDeep { .. } | TreeError::Xml { .. } => {
                 format!("exit {}, the dump is unusable", output.code)
             }
         };

@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Barrier, mpsc, watch};
 
-use super::{SOON, commands_behave, commands_overlap, key};
+use super::{SOON, commands_behave, commands_overlap, key, many_streams_at_once, ports_answer};
 use crate::adb::direct::DirectLink;
 use crate::adb::link::Link;
 use crate::adb::message::{AUTH, AUTH_RSAPUBLICKEY, AUTH_SIGNATURE, AUTH_TOKEN, CLSE, CNXN, Message, OKAY, OPEN, WRTE};
@@ -94,6 +94,15 @@ impl Adbd {
                         let _ = self.closed.send(service);
                     }
                 }
+                WRTE => {
+                    let (service, _) = streams.get(&message.arg1).expect("only an open stream is written to");
+                    assert_eq!(service, "tcp:7", "only the port is talked to");
+                    let (local, remote) = (message.arg1, message.arg0);
+                    let answer = [b"got ", &message.payload[..], b"!"].concat();
+                    for one in [Message::new(OKAY, local, remote, []), Message::new(WRTE, local, remote, answer)] {
+                        out.send(Some(one)).await.ok()?;
+                    }
+                }
                 other => panic!("unexpected message {other:#x}"),
             }
         }
@@ -136,6 +145,9 @@ impl Adbd {
             async move { out.send(Some(Message::new(command, local, remote, payload))).await.expect("still connected") }
         };
         let Some((kind, cmd)) = service.split_once(':') else { return };
+        if service == "tcp:7" {
+            return send(OKAY, Vec::new()).await;
+        }
         if !["shell,v2,raw", "exec"].contains(&kind) {
             return send(CLSE, Vec::new()).await;
         }
@@ -143,7 +155,7 @@ impl Adbd {
         let packet = |id: u8, body: &[u8]| [&[id][..], &(body.len() as u32).to_le_bytes(), body].concat();
         let pieces: Vec<Vec<u8>> = match cmd {
             "seven" => vec![packet(1, b"out"), packet(2, b"err"), packet(3, &[7])],
-            "bytes" => vec![(0..=255).collect()],
+            "( bytes ); printf '\\036%d\\036' $?" => vec![(0..=255).collect(), b"\x1e0\x1e".to_vec()],
             "big" => {
                 let body = vec![b'x'; 100_000];
                 let mut pieces: Vec<Vec<u8>> = (0..30).map(|_| packet(1, &body)).collect();
@@ -179,12 +191,35 @@ impl Adbd {
 #[tokio::test]
 async fn direct_commands_behave() {
     let (addr, _, mut closed) = adbd(Door::Open, V2).await;
-    commands_behave(&DirectLink::new(addr, key())).await;
+    let link = DirectLink::new(addr, key());
+    commands_behave(&link).await;
+    ports_answer(&link).await;
     let mut seen = Vec::new();
     while !seen.iter().any(|service: &String| service.ends_with(":hang")) {
         let next = tokio::time::timeout(SOON, closed.recv()).await.expect("the phone is told in time");
         seen.push(next.expect("the log is open"));
     }
+}
+
+#[tokio::test]
+async fn direct_streams_do_not_disturb_each_other() {
+    let (addr, adbd, _closed) = adbd(Door::Open, V2).await;
+    many_streams_at_once(Arc::new(DirectLink::new(addr, key()))).await;
+    let connections = adbd.connections.load(std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(connections, 1, "a caller that gives up must not cost the others their connection");
+}
+
+#[tokio::test]
+async fn a_time_out_does_not_end_other_calls() {
+    let (addr, adbd, _closed) = adbd(Door::Open, V2).await;
+    let link = Arc::new(DirectLink::new(addr, key()));
+    // The very first call of a link times out while another one is under way.
+    let (hung, other) = tokio::join!(link.shell("hang", Duration::from_millis(200)), link.shell("big", SOON));
+    assert!(matches!(hung, Err(AdbError::Timeout)), "the hanging one times out: {hung:?}");
+    assert_eq!(other.expect("the other ends").stdout.len(), 3_000_000, "and the other one is whole");
+    link.shell("seven", SOON).await.expect("the link works");
+    let connections = adbd.connections.load(std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(connections, 1, "a phone that talks to others is not gone");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Barrier;
 
-use super::{SOON, commands_behave, commands_overlap};
+use super::{SOON, commands_behave, commands_overlap, many_streams_at_once, ports_answer};
 use crate::adb::link::Link;
 use crate::adb::wire::ServerLink;
 use crate::adb::{AdbError, ListedState};
@@ -56,10 +56,20 @@ async fn serve(mut socket: TcpStream, meet: Arc<Barrier>) -> Option<()> {
     let service = request(&mut socket).await?;
     let (_, cmd) = service.split_once(':')?;
     socket.write_all(b"OKAY").await.ok()?;
+    if service == "tcp:7" {
+        // Answers in two pieces and then keeps the stream open: the reader must know when it has enough.
+        let mut asked = vec![0; 3];
+        socket.read_exact(&mut asked).await.ok()?;
+        socket.write_all(&[b"got ", &asked[..]].concat()).await.ok()?;
+        socket.write_all(b"!").await.ok()?;
+        let _ = socket.read(&mut [0; 1]).await;
+        return None;
+    }
     let packet = |id: u8, body: &[u8]| [&[id][..], &(body.len() as u32).to_le_bytes(), body].concat();
     let out = match cmd {
         "seven" => [packet(1, b"out"), packet(2, b"err"), packet(3, &[7])].concat(),
-        "bytes" => (0..=255).collect(),
+        "( bytes ); printf '\\036%d\\036' $?" => (0..=255).chain(*b"\x1e0\x1e").collect(),
+        "( no-exit ); printf '\\036%d\\036' $?" => b"half".to_vec(),
         "big" => [packet(1, &vec![b'x'; 3_000_000]), packet(3, &[0])].concat(),
         "no-exit" => packet(1, b"half"),
         "die" => packet(1, b"half")[..7].to_vec(),
@@ -83,6 +93,8 @@ async fn server_commands_behave() {
     let link = ServerLink::new(server().await, "good".to_owned());
     commands_behave(&link).await;
     commands_overlap(&link).await;
+    ports_answer(&link).await;
+    many_streams_at_once(Arc::new(link)).await;
 }
 
 #[tokio::test]

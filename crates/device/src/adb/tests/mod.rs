@@ -1,7 +1,9 @@
 //! The links against peers that behave, misbehave and die.
 
+mod agent;
 mod fake_adbd;
 mod fake_server;
+mod fuzz;
 mod key;
 mod phone;
 
@@ -28,6 +30,9 @@ async fn commands_behave(link: &impl Link) {
     let raw = link.exec("bytes", SOON).await.expect("the stream ends");
     assert_eq!(raw, (0..=255).collect::<Vec<u8>>(), "exec is byte clean");
 
+    let error = link.exec("no-exit", SOON).await.expect_err("no trailer");
+    assert!(matches!(error, AdbError::BrokeOff), "raw bytes that stop early are not a short answer: {error}");
+
     let big = link.shell("big", SOON).await.expect("the command ends");
     assert_eq!(big.stdout.len(), 3_000_000, "large outputs arrive whole");
 
@@ -49,9 +54,37 @@ async fn commands_behave(link: &impl Link) {
     assert_eq!(output.code, 7, "after a loss too");
 }
 
+/// Forty callers at once, each with its own answer, some dropped on the way.
+async fn many_streams_at_once(link: std::sync::Arc<impl Link>) {
+    let mut all = tokio::task::JoinSet::new();
+    for at in 0..40 {
+        let link = std::sync::Arc::clone(&link);
+        all.spawn(async move {
+            match at % 4 {
+                0 => assert_eq!(link.shell("big", SOON).await.expect("ends").stdout.len(), 3_000_000, "large ones are not mixed"),
+                1 => assert_eq!(link.shell("seven", SOON).await.expect("ends").code, 7, "small ones get their own code"),
+                2 => assert_eq!(link.exec("bytes", SOON).await.expect("ends").len(), 256, "raw ones theirs"),
+                _ => {
+                    let hanging = tokio::time::timeout(Duration::from_millis(100), link.shell("hang", SOON)).await;
+                    assert!(hanging.is_err(), "dropped by its caller while the others go on");
+                }
+            }
+        });
+    }
+    while let Some(done) = all.join_next().await {
+        done.expect("no stream may disturb another");
+    }
+}
+
 /// Two commands that each wait for the other to have started.
 async fn commands_overlap(link: &impl Link) {
     let (left, right) = tokio::join!(link.shell("meet left", SOON), link.shell("meet right", SOON));
     assert_eq!(left.expect("left ends").stdout, b"met", "left saw right running");
     assert_eq!(right.expect("right ends").stdout, b"met", "right saw left running");
+}
+
+/// A request to a port of the phone, answered in pieces on a stream that stays open.
+async fn ports_answer(link: &impl Link) {
+    let answer = link.talk(7, b"you", |raw| raw.ends_with(b"!"), SOON).await.expect("the port answers");
+    assert_eq!(answer, b"got you!", "read exactly until the answer is whole");
 }

@@ -11,7 +11,7 @@ use crate::adb::link::{Link, ShellOutput};
 use crate::adb::phone::AdbPhone;
 use crate::capture::{Capture, CaptureWant, Verdict};
 use crate::error::PhoneError;
-use crate::guard::{Action, ExtraPatterns, GoodsId, Key, RefusedReason, Screen, Ticket, check};
+use crate::guard::{Action, ExtraPatterns, GoodsId, Key, OrderList, Quantity, RefusedReason, Screen, Ticket, check};
 use crate::phone::{Phone, ScreenSize};
 use crate::tree::Point;
 
@@ -141,7 +141,7 @@ async fn verdicts() {
     ];
     for (name, focus, xml, expect, want) in rows {
         let link = ScriptedLink::default().on(FOCUS, focus.iter().map(|text| out(0, text, ""))).on("f=", [out(0, xml, "")]);
-        let wanted = CaptureWant { expect_package: expect.map(str::to_owned), screenshot: false };
+        let wanted = CaptureWant { expect_package: expect.map(str::to_owned), ..CaptureWant::default() };
         let capture = AdbPhone::new(link).capture(&wanted).await.expect("a look");
         assert_eq!(capture.verdict, want, "row {name}");
         assert_eq!(&*capture.xml, xml.as_bytes(), "row {name}: the dump is kept as it came");
@@ -177,6 +177,10 @@ async fn actions_become_commands() {
     let swipe = Action::Swipe { from: Point { x: 500, y: 1800 }, to: Point { x: 500, y: 600 }, duration_ms: 300 };
     let rows = [
         (swipe, "input swipe 500 1800 500 600 300"),
+        (
+            Action::OpenOrders(OrderList::Unpaid),
+            "am start -a android.intent.action.VIEW -d 'pinduoduo://com.xunmeng.pinduoduo/orders.html?type=1' -p com.xunmeng.pinduoduo",
+        ),
         (Action::Key(Key::Home), "input keyevent 3"),
         (Action::Key(Key::Back), "input keyevent 4"),
         (Action::Key(Key::Wakeup), "input keyevent 224"),
@@ -261,4 +265,47 @@ async fn facts_and_small_questions() {
     assert_eq!(phone.clock().await.expect("a time"), 1_780_000_000_000, "milliseconds");
     assert_eq!(phone.goods_on_top().await.expect("text").as_deref(), Some("959747943297"), "goods");
     assert_eq!(phone.screenshot().await.expect_err("no png").code(), "BAD_ANSWER", "half a picture is not a picture");
+}
+
+#[tokio::test]
+async fn digits_replace_what_the_quantity_field_holds() {
+    let node = |what: &str, bounds: &str| format!("<node package=\"com.xunmeng.pinduoduo\" {what} bounds=\"{bounds}\"/>");
+    let xml = format!(
+        "<hierarchy>{}{}{}</hierarchy>",
+        node("content-desc=\"减少数量\"", "[100,100][200,200]"),
+        node("class=\"android.widget.EditText\" text=\"1\" focused=\"true\"", "[200,100][300,200]"),
+        node("content-desc=\"增加数量\"", "[300,100][400,200]"),
+    );
+    let link = with_dumps([out(0, &xml, "")]).on("input", [out(0, "", "")]);
+    let phone = AdbPhone::new(link.clone());
+    let capture = look(&phone).await.expect("a look");
+    let node = capture.tree.nodes().nth(1).expect("the field").id();
+    let quantity = Quantity::new(12).expect("a small number");
+    phone.act(ticket(capture, Screen::SkuSheet, Action::TypeQuantity { node, quantity })).await.expect("done");
+    assert_eq!(link.sent("input"), ["input keyevent 123 67 67 67 67 && input text 12"], "one command, digits only");
+}
+
+#[tokio::test]
+async fn a_capture_holds_together() {
+    let picture = |shade: u8| {
+        let mut png = std::io::Cursor::new(Vec::new());
+        image::RgbImage::from_pixel(4, 4, image::Rgb([shade; 3])).write_to(&mut png, image::ImageFormat::Png).expect("encoded");
+        Ok(ShellOutput { code: 0, stdout: png.into_inner(), stderr: Vec::new() })
+    };
+    for (shade, want) in [(200, Verdict::Ok), (0, Verdict::SecureOrBlack)] {
+        let link = with_dumps([out(0, TREE, "")])
+            .on("screencap", [picture(shade)])
+            .on("dumpsys activity top", [out(0, "ACTIVITY com.xunmeng.pinduoduo/.a goods_id=959747943297", "")]);
+        let phone = AdbPhone::new(link.clone());
+        let capture = phone.capture(&CaptureWant::anything().with_screenshot().with_goods()).await.expect("a look");
+        assert_eq!(capture.verdict, want, "a screen of shade {shade}");
+        assert_eq!(capture.goods_id.as_deref(), Some("959747943297"), "the goods of the same look");
+        let screenshot = capture.screenshot.as_ref().expect("a picture was asked for");
+        assert!(screenshot.skew_ms >= 0, "the picture is taken after the dump");
+        assert_eq!(capture.tree.len(), 1, "the tree is kept even under a black picture: it may be read, not acted on");
+        let plain = look(&phone).await.expect("a look");
+        assert!(plain.goods_id.is_none() && plain.screenshot.is_none(), "what was not asked for costs nothing");
+        assert_eq!(link.sent("dumpsys activity top").len(), 1, "and is not fetched");
+        assert!(capture.id < plain.id, "captures are numbered in the order they were taken");
+    }
 }

@@ -17,7 +17,7 @@ use crate::error::CollectError;
 use crate::goods_page::{GoodsPage, read_goods};
 use crate::recognise::{Unavailable, extent};
 use crate::rules::RulePack;
-use crate::session::{Look, Session, Toward};
+use crate::session::{Look, STILL_SWIPES, Session, Toward};
 use crate::sheet_walk::{Choices, walk};
 use crate::sku_sheet::read_sheet;
 use crate::skus::{Source, build};
@@ -31,7 +31,10 @@ const UNAVAILABLE_LOOKS: u32 = 2;
 const UNAVAILABLE_LOOKS_UNNAMED: u32 = 8;
 /// Swipes down the goods page for what is below the fold.
 const PAGE_SWIPES: u32 = 3;
-const ENTRY_TAPS: u32 = 2;
+/// Touches on the row that opens the sheet: a phone loses some.
+const ENTRY_TAPS: u32 = 3;
+/// Touches on the sheet's X that show nothing until the phone is not believed any more.
+const CLOSE_TAPS: u32 = 3;
 const ENTRY_LOOKS: u32 = 12;
 const CLOSE_LOOKS: u32 = 14;
 
@@ -173,8 +176,9 @@ async fn run(session: &mut Session<'_>, task: &CollectTask) -> Result<PddData, C
         device_address: session.ctx.phone.serial().to_owned(),
         pdd_package: PDD_PACKAGE.to_owned(),
     };
+    let doubtful = choices.any_refused();
     let data = build(&task.goods_id, page, choices, source, session.ctx.clock.now(), session.ctx.rules)?;
-    leave_on_goods(session, &task.goods_id).await?;
+    leave_on_goods(session, &task.goods_id, doubtful).await?;
     Ok(data)
 }
 
@@ -230,14 +234,14 @@ async fn wait_for_goods(session: &mut Session<'_>, goods_id: &GoodsId) -> Result
         last = look.screen();
         match look.screen() {
             Screen::Goods => {
-                got = on_top(session).await?;
+                got = session.goods_on_top().await?;
                 if got.as_deref() == Some(goods_id.as_str()) {
                     return Ok(true);
                 }
             }
             Screen::Unavailable => {
                 unavailable_looks += 1;
-                got = on_top(session).await?;
+                got = session.goods_on_top().await?;
                 let named = got.as_deref() == Some(goods_id.as_str());
                 if unavailable_looks >= if named { UNAVAILABLE_LOOKS } else { UNAVAILABLE_LOOKS_UNNAMED } {
                     let text = look.page.text.unwrap_or_default();
@@ -274,10 +278,6 @@ async fn wait_for_goods(session: &mut Session<'_>, goods_id: &GoodsId) -> Result
     }
 }
 
-async fn on_top(session: &Session<'_>) -> Result<Option<String>, CollectError> {
-    session.ctx.phone.goods_on_top().await.map_err(|source| session.phone_error(source))
-}
-
 /// Reads the page, below the fold too, and returns a look on which the SKU row is visible; without one the goods have no choice.
 async fn read_page(session: &mut Session<'_>) -> Result<(GoodsPage, Option<Look>), CollectError> {
     let (mut look, mut view) = session.settled_goods().await?;
@@ -293,14 +293,28 @@ async fn read_page(session: &mut Session<'_>) -> Result<(GoodsPage, Option<Look>
         return Err(CollectError::PageUnreadable { what: "the title" });
     }
     let mut entry_seen = view.entry.is_some();
-    let mut down = 0;
+    let (mut down, mut still) = (0, 0);
     while down < PAGE_SWIPES && (page.shop.is_none() || page.reviews.is_none() || page.sales.is_none() || !entry_seen) {
         let before = view.clone();
-        let moved;
-        (look, view, moved) = scroll_page(session, look, Toward::Down).await?;
-        if !moved {
+        let swiped;
+        (look, view, swiped) = scroll_page(session, look, Toward::Down).await?;
+        if !swiped {
+            // What cannot be looked for is not known to be missing.
+            if !entry_seen && view.entry.is_none() {
+                return Err(CollectError::NoSkuEntry);
+            }
             break;
         }
+        if view.agrees(&before) {
+            still += 1;
+            if still < STILL_SWIPES {
+                continue;
+            }
+            (look, view) = moved_back(session, look, &view).await?;
+            entry_seen |= view.entry.is_some();
+            break;
+        }
+        still = 0;
         down += 1;
         entry_seen |= view.entry.is_some();
         let mut found = view.clone();
@@ -314,12 +328,9 @@ async fn read_page(session: &mut Session<'_>) -> Result<(GoodsPage, Option<Look>
         }
         found.title = None;
         page.merge(found);
-        if view.agrees(&before) {
-            break;
-        }
     }
     let mut up = 0;
-    while entry_seen && view.entry.is_none() && up < down + 2 {
+    while entry_seen && view.entry.is_none() && up < down + STILL_SWIPES {
         let moved;
         (look, view, moved) = scroll_page(session, look, Toward::Up).await?;
         if !moved {
@@ -336,6 +347,19 @@ async fn read_page(session: &mut Session<'_>) -> Result<(GoodsPage, Option<Look>
             Ok((page, None))
         }
     }
+}
+
+/// The page stands still. It is its end only if it moves the other way: a phone that loses touches, or shows an old tree, looks the same.
+async fn moved_back(session: &mut Session<'_>, look: Look, end: &GoodsPage) -> Result<(Look, GoodsPage), CollectError> {
+    let mut look = look;
+    for _ in 0..STILL_SWIPES {
+        let (next, view, _) = scroll_page(session, look, Toward::Up).await?;
+        if !view.agrees(end) {
+            return Ok((next, view));
+        }
+        look = next;
+    }
+    Err(CollectError::PageUnreadable { what: "a movement" })
 }
 
 /// One swipe on the goods page and the settled view after it; `false` when the guard never let it happen.
@@ -400,21 +424,24 @@ async fn wait_for_sheet(session: &mut Session<'_>) -> Result<bool, CollectError>
         }
         session.pause(OPEN_PAUSE).await;
     }
-    if last == Screen::Goods { Ok(false) } else { Err(session.unknown()) }
+    if last == Screen::Goods { Ok(false) } else { Err(session.astray(last)) }
 }
 
-/// Closes the sheet and stays on the goods page. The data is complete here, so a sheet that will not close costs it nothing; a wall or a
-/// stop still ends the run.
-async fn leave_on_goods(session: &mut Session<'_>, goods_id: &GoodsId) -> Result<(), CollectError> {
+/// Closes the sheet and stays on the goods page. What was read counts only if this last touch is seen to work: a phone that loses every
+/// touch, or shows an old tree, would have looked the same all the time. Other trouble costs the data nothing, it is complete here; a wall
+/// or a stop still ends the run.
+async fn leave_on_goods(session: &mut Session<'_>, goods_id: &GoodsId, doubtful: bool) -> Result<(), CollectError> {
     let mut closes = 0;
+    let mut last = Screen::Unknown;
     for _ in 0..CLOSE_LOOKS {
         let look = match session.look().await {
             Ok(look) => look,
-            Err(error) => return tolerate(error),
+            Err(error) => return tolerate(error, doubtful),
         };
+        last = look.screen();
         let done = match look.screen() {
             Screen::Goods => {
-                let top = session.ctx.phone.goods_on_top().await.ok().flatten();
+                let top = session.goods_on_top().await.ok().flatten();
                 return match top {
                     Some(other) if other != goods_id.as_str() => {
                         Err(CollectError::WrongGoods { want: goods_id.to_string(), got: Some(other) })
@@ -423,12 +450,13 @@ async fn leave_on_goods(session: &mut Session<'_>, goods_id: &GoodsId) -> Result
                 };
             }
             Screen::SkuSheet => {
-                closes += 1;
                 let close = read_sheet(look.tree(), session.ctx.rules).ok().and_then(|sheet| sheet.close);
                 let action = match close {
-                    Some((node, at)) if closes <= 3 => Action::Tap { node, at },
-                    Some(_) | None => Action::Key(Key::Back),
+                    Some(_) if closes >= CLOSE_TAPS => return Err(CollectError::Timeout { step: session.step }),
+                    Some((node, at)) => Action::Tap { node, at },
+                    None => Action::Key(Key::Back),
                 };
+                closes += 1;
                 session.act(look, action).await.map(|_| ())
             }
             Screen::AbandonPopup | Screen::Popup => session.clear_layer(look).await,
@@ -441,16 +469,21 @@ async fn leave_on_goods(session: &mut Session<'_>, goods_id: &GoodsId) -> Result
             | Screen::Unknown => Ok(()),
         };
         if let Err(error) = done {
-            return tolerate(error);
+            return tolerate(error, doubtful);
         }
         session.pause(OPEN_PAUSE).await;
     }
-    tracing::warn!("the sheet did not close; the next run opens its own link");
+    if last == Screen::SkuSheet {
+        return Err(CollectError::Timeout { step: session.step });
+    }
+    tracing::warn!("the goods page did not come back; the next run opens its own link");
     Ok(())
 }
 
-fn tolerate(error: CollectError) -> Result<(), CollectError> {
+/// `doubtful`: a value was touched and never seen chosen, so without the proof of the last touch it may be the phone's doing.
+fn tolerate(error: CollectError, doubtful: bool) -> Result<(), CollectError> {
     match error {
+        _ if doubtful => Err(error),
         CollectError::Stopped(_) | CollectError::LoginWall | CollectError::RiskWall { .. } => Err(error),
         other => {
             tracing::warn!(code = other.code(), "the sheet could not be closed; the data is complete");

@@ -6,7 +6,9 @@
 use std::time::{Duration, Instant};
 
 use cmautobuy_device::Verdict as LookVerdict;
-use cmautobuy_device::{Action, Bounds, Capture, CaptureWant, Key, NodeId, PhoneError, Point, Refused, Screen, ScreenSize, UiTree, check};
+use cmautobuy_device::{
+    Action, Agreement, Bounds, Capture, CaptureWant, Key, NodeId, PhoneError, Point, Refused, Screen, ScreenSize, UiTree, check,
+};
 
 use crate::collect::{CollectContext, Step};
 use crate::error::CollectError;
@@ -23,6 +25,12 @@ const MAX_LAYERS: u32 = 6;
 const MAX_BAD_LOOKS: u32 = 4;
 /// Looks until two in a row must have agreed.
 const SETTLE_LOOKS: u32 = 12;
+
+/// Swipes in a row that move nothing until it is the end: a phone loses touches.
+pub(crate) const STILL_SWIPES: u32 = 3;
+/// How often the connection may break under one question. Asking again is harmless and connects anew; an action is never done again.
+const MAX_BREAKS: u32 = 3;
+const AFTER_BREAK: Duration = Duration::from_secs(1);
 
 /// Between two looks that must agree.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
@@ -72,7 +80,7 @@ impl<'a> Session<'a> {
     pub(crate) async fn begin(ctx: &'a CollectContext<'a>) -> Result<Self, CollectError> {
         let step = Step::OpenGoods;
         ctx.gate.step(step).await.map_err(CollectError::Stopped)?;
-        let facts = ctx.phone.facts().await.map_err(|source| CollectError::Phone { step, source })?;
+        let facts = read_again(ctx, || ctx.phone.facts()).await.map_err(|source| CollectError::Phone { step, source })?;
         if facts.pdd_version.is_none() {
             return Err(CollectError::Phone { step, source: PhoneError::PddMissing });
         }
@@ -153,10 +161,32 @@ impl<'a> Session<'a> {
             return Err(CollectError::Timeout { step: self.step });
         }
         self.ctx.gate.before_action().await.map_err(CollectError::Stopped)?;
-        let want = CaptureWant { expect_package: None, screenshot };
-        let capture = self.ctx.phone.capture(&want).await.map_err(|source| self.phone_error(source))?;
+        let want = CaptureWant { screenshot, ..CaptureWant::anything() };
+        let capture = read_again(self.ctx, || self.ctx.phone.capture(&want)).await.map_err(|source| self.phone_error(source))?;
         self.ctx.gate.captured(self.step, &capture).await;
         Ok(capture)
+    }
+
+    /// The goods the page on top names.
+    pub(crate) async fn goods_on_top(&self) -> Result<Option<String>, CollectError> {
+        read_again(self.ctx, || self.ctx.phone.goods_on_top()).await.map_err(|source| self.phone_error(source))
+    }
+
+    /// Why the goods page is not there: another app that came to the front goes away by itself or with the next link, an unknown page is a
+    /// person's.
+    pub(crate) fn astray(&self, seen: Screen) -> CollectError {
+        match seen {
+            Screen::Elsewhere | Screen::Home => self.phone_error(PhoneError::BadScreen { verdict: LookVerdict::WrongApp }),
+            Screen::Goods
+            | Screen::SkuSheet
+            | Screen::OrderList
+            | Screen::AbandonPopup
+            | Screen::Popup
+            | Screen::LoginWall
+            | Screen::RiskWall
+            | Screen::Unavailable
+            | Screen::Unknown => self.unknown(),
+        }
     }
 
     /// Does one action on this look. `Ok(Err(refused))`: the guard said no and the phone was not touched; look again before deciding.
@@ -242,21 +272,20 @@ impl<'a> Session<'a> {
 
     /// Two looks in a row at the goods page that say the same.
     pub(crate) async fn settled_goods(&mut self) -> Result<(Look, GoodsPage), CollectError> {
-        let mut last: Option<GoodsPage> = None;
+        let mut rest = Agreement::within(SETTLE_LOOKS);
         let mut misses = 0;
-        for _ in 0..SETTLE_LOOKS {
+        while rest.may_look() {
             let look = self.look().await?;
             match look.screen() {
                 Screen::Goods => {
                     let page = read_goods(look.tree(), self.ctx.rules);
-                    if last.as_ref().is_some_and(|before| before.agrees(&page)) {
+                    if let Some(page) = rest.offer(page, GoodsPage::agrees) {
                         return Ok((look, page));
                     }
-                    last = Some(page);
                 }
                 Screen::AbandonPopup | Screen::Popup => {
                     self.clear_layer(look).await?;
-                    last = None;
+                    rest.disturbed();
                 }
                 Screen::Elsewhere
                 | Screen::Home
@@ -267,9 +296,9 @@ impl<'a> Session<'a> {
                 | Screen::Unavailable
                 | Screen::Unknown => {
                     misses += 1;
-                    last = None;
+                    rest.disturbed();
                     if misses > 4 {
-                        return Err(self.unknown());
+                        return Err(self.astray(look.screen()));
                     }
                 }
             }
@@ -281,40 +310,38 @@ impl<'a> Session<'a> {
 
     /// Two looks in a row at the sheet that say the same.
     pub(crate) async fn settled_sheet(&mut self) -> Result<(Look, SkuSheet), CollectError> {
-        let mut last: Option<SkuSheet> = None;
+        let mut rest = Agreement::within(SETTLE_LOOKS);
         let mut fault = None;
         let mut misses = 0;
-        for _ in 0..SETTLE_LOOKS {
+        while rest.may_look() {
             let look = self.look().await?;
             match look.screen() {
                 Screen::SkuSheet => match read_sheet(look.tree(), self.ctx.rules) {
                     Ok(sheet) => {
-                        if last.as_ref().is_some_and(|before| before.agrees(&sheet)) {
+                        if let Some(sheet) = rest.offer(sheet, SkuSheet::agrees) {
                             return Ok((look, sheet));
                         }
                         fault = None;
-                        last = Some(sheet);
                     }
                     Err(why) => {
                         fault = Some(why);
-                        last = None;
+                        rest.disturbed();
                     }
                 },
-                Screen::Popup => {
+                Screen::AbandonPopup | Screen::Popup => {
                     self.clear_layer(look).await?;
-                    last = None;
+                    rest.disturbed();
                 }
                 Screen::Elsewhere
                 | Screen::Home
                 | Screen::Goods
                 | Screen::OrderList
-                | Screen::AbandonPopup
                 | Screen::LoginWall
                 | Screen::RiskWall
                 | Screen::Unavailable
                 | Screen::Unknown => {
                     misses += 1;
-                    last = None;
+                    rest.disturbed();
                     if misses > 3 {
                         return Err(CollectError::SheetLost);
                     }
@@ -324,4 +351,19 @@ impl<'a> Session<'a> {
         }
         Err(fault.map_or(CollectError::SheetUnsteady, |source| CollectError::SheetUnreadable { source }))
     }
+}
+
+/// Asks the phone something, again when the connection broke under the question.
+async fn read_again<T, F>(ctx: &CollectContext<'_>, ask: impl Fn() -> F) -> Result<T, PhoneError>
+where
+    F: Future<Output = Result<T, PhoneError>>,
+{
+    for _ in 1..MAX_BREAKS {
+        match ask().await {
+            Err(PhoneError::Link { what, source }) => tracing::info!(what, %source, "the phone broke off; asking again"),
+            answered => return answered,
+        }
+        ctx.clock.pause(AFTER_BREAK).await;
+    }
+    ask().await
 }

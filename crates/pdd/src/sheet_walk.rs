@@ -10,15 +10,15 @@ use cmautobuy_device::{Action, Bounds, Point};
 use crate::error::CollectError;
 use crate::price::{HeaderPrice, Price};
 use crate::rules::RulePack;
-use crate::session::{Session, Toward};
+use crate::session::{STILL_SWIPES, Session, Toward};
 use crate::sku_sheet::{Chip, SheetFault, SkuSheet};
 use crate::text::fold;
 
-/// Touches per colour; each on a look of its own.
-const CHIP_TAPS: u32 = 2;
+/// Touches per colour and round; each on a look of its own.
+const CHIP_TAPS: u32 = 3;
 /// Settled looks at a chosen colour until its price is given up: headers bind late (facts/pdd §6).
 const PRICE_LOOKS: u32 = 3;
-const MAX_SWIPES: u32 = 60;
+const MAX_SWIPES: u32 = 90;
 const PRICE_PAUSE: Duration = Duration::from_millis(300);
 
 /// Everything the sheet offers.
@@ -48,8 +48,15 @@ pub(crate) struct Value {
 /// How far the search for a value's price is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Quest {
-    Open { taps: u32, looks: u32 },
+    Open {
+        taps: u32,
+        looks: u32,
+    },
     Found(Seen),
+    /// Touched and never seen chosen: the touches may have been lost.
+    Refused,
+    /// Chosen, and the header never showed an amount.
+    Blank,
     GivenUp,
 }
 
@@ -97,6 +104,27 @@ impl Choices {
     /// The colour by name, best pattern first, else the first choice.
     fn choose_priced(&self, rules: &RulePack) -> Option<usize> {
         self.color(rules).or(if self.dimensions.is_empty() { None } else { Some(0) })
+    }
+
+    /// Opens the search again for values that were touched and never seen chosen; `false` when there are none.
+    fn reopen(&mut self) -> bool {
+        let mut any = false;
+        for value in self.dimensions.iter_mut().flat_map(|one| &mut one.values).filter(|value| value.price == Quest::Refused) {
+            value.price = Quest::Open { taps: 0, looks: 0 };
+            any = true;
+        }
+        any
+    }
+
+    pub(crate) fn any_refused(&self) -> bool {
+        self.dimensions.iter().flat_map(|one| &one.values).any(|value| value.price == Quest::Refused)
+    }
+
+    /// Something could be chosen, and every attempt came to nothing at all.
+    fn is_mute(&self) -> bool {
+        let values = || self.priced.iter().flat_map(|at| &self.dimensions[*at].values);
+        values().any(|value| matches!(value.price, Quest::Refused | Quest::Blank))
+            && values().all(|value| matches!(value.price, Quest::Refused | Quest::Blank | Quest::Open { .. }))
     }
 
     fn any_price(&self) -> bool {
@@ -169,12 +197,24 @@ enum Lane {
     Panel,
 }
 
+/// How often in a row each lane stood still after a swipe.
 #[derive(Debug, Default)]
-struct Exhausted(Vec<(Lane, Toward)>);
+struct Exhausted(Vec<(Lane, Toward, u32)>);
 
 impl Exhausted {
     fn has(&self, lane: Lane, toward: Toward) -> bool {
-        self.0.contains(&(lane, toward))
+        self.0.iter().any(|(of, way, still)| (*of, *way) == (lane, toward) && *still >= STILL_SWIPES)
+    }
+
+    fn moved(&mut self, lane: Lane, toward: Toward) {
+        self.0.retain(|(of, way, _)| (*of, *way) != (lane, toward));
+    }
+
+    fn stood_still(&mut self, lane: Lane, toward: Toward, times: u32) {
+        match self.0.iter_mut().find(|(of, way, _)| (*of, *way) == (lane, toward)) {
+            Some((_, _, still)) => *still += times,
+            None => self.0.push((lane, toward, times)),
+        }
     }
 }
 
@@ -188,6 +228,7 @@ pub(crate) async fn walk(session: &mut Session<'_>) -> Result<Choices, CollectEr
     let mut swiped: Option<(Lane, Toward, View)> = None;
     let mut swipes = 0;
     let mut forbidden = None;
+    let mut second_round = false;
     // Each turn looks, taps or swipes once; the session's budgets end it if nothing else does.
     loop {
         let (look, sheet) = session.settled_sheet().await?;
@@ -195,8 +236,11 @@ pub(crate) async fn walk(session: &mut Session<'_>) -> Result<Choices, CollectEr
         let view = view_of(&sheet);
         if let Some((lane, toward, before)) = swiped.take() {
             if before == view {
-                done.0.push((lane, toward));
-            } else if !overlaps {
+                done.stood_still(lane, toward, 1);
+            } else {
+                done.moved(lane, toward);
+            }
+            if before != view && !overlaps {
                 // Nothing in common with the look before: go back half a step, what was skipped lies there.
                 let back = opposite(toward);
                 tracing::debug!(?lane, ?toward, "a swipe went further than one view");
@@ -246,7 +290,7 @@ pub(crate) async fn walk(session: &mut Session<'_>) -> Result<Choices, CollectEr
                     Ok(()) => swiped = Some((lane, toward, view)),
                     Err(refused) if refused.is_recoverable() => {}
                     // Something forbidden lies where the finger would start: this lane stays as it is.
-                    Err(_) => done.0.push((lane, toward)),
+                    Err(_) => done.stood_still(lane, toward, STILL_SWIPES),
                 }
             }
             Some(_) => return Err(CollectError::Timeout { step: session.step }),
@@ -256,6 +300,14 @@ pub(crate) async fn walk(session: &mut Session<'_>) -> Result<Choices, CollectEr
                     phase = Some(Phase::Collect);
                     done = Exhausted::default();
                 }
+                // Touches may have been lost: once more for what was never seen chosen.
+                Phase::Collect if !second_round && choices.reopen() => {
+                    second_round = true;
+                    phase = Some(Phase::Rewind);
+                    done = Exhausted::default();
+                }
+                // A phone whose touches, trees or prices do not arrive, not a sheet without prices.
+                Phase::Collect if choices.is_mute() => return Err(CollectError::Timeout { step: session.step }),
                 Phase::Collect => {
                     return match forbidden {
                         // One odd chip costs its price; a sheet where every touch is forbidden is not the sheet we know.
@@ -321,6 +373,7 @@ fn next_touch(choices: &mut Choices, sheet: &SkuSheet, rules: &RulePack) -> Touc
                     value.price = Quest::Open { taps, looks: looks + 1 };
                     return Touch::Wait;
                 }
+                None if sheet.header == HeaderPrice::Missing => value.price = Quest::Blank,
                 None => value.price = Quest::GivenUp,
             }
         }
@@ -334,7 +387,7 @@ fn next_touch(choices: &mut Choices, sheet: &SkuSheet, rules: &RulePack) -> Touc
             }
             let Some((node, point)) = chip.tap.filter(|(_, point)| point.y < sheet.payment_top) else { continue };
             if taps >= CHIP_TAPS {
-                value.price = Quest::GivenUp;
+                value.price = Quest::Refused;
                 continue;
             }
             value.price = Quest::Open { taps: taps + 1, looks };
@@ -349,7 +402,7 @@ fn give_back(choices: &mut Choices, (dimension, value): (usize, usize), again: b
     let value = &mut choices.dimensions[dimension].values[value];
     value.price = match value.price {
         Quest::Open { taps, looks } if again => Quest::Open { taps: taps.saturating_sub(1), looks },
-        Quest::Open { .. } | Quest::GivenUp => Quest::GivenUp,
+        Quest::Open { .. } | Quest::Refused | Quest::Blank | Quest::GivenUp => Quest::GivenUp,
         Quest::Found(ref seen) => Quest::Found(seen.clone()),
     };
 }

@@ -153,6 +153,6 @@ fn sku(choices: &Choices, keys: &[String], row: &[usize]) -> Sku {
 fn priced_value(choice: &Choice, at: usize) -> Option<Seen> {
     match &choice.values[at].price {
         Quest::Found(seen) => Some(seen.clone()),
-        Quest::Open { .. } | Quest::GivenUp => None,
+        Quest::Open { .. } | Quest::Refused | Quest::Blank | Quest::GivenUp => None,
     }
 }

@@ -1,6 +1,5 @@
 //! The whole flow over real ADB against the simulated phone: every goods of its catalogue, and the pages that stop a run.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,9 @@ use cmautobuy_pdd::{CollectContext, CollectError, CollectTask, FlowClock, RulePa
 use cmautobuy_phone_sim::{Catalogue, Fault, Goods, JournalKind, Sim, SimConfig, start};
 use cmautobuy_protocol::WireTime;
 use cmautobuy_protocol::pdd_data::PddData;
+
+#[path = "faults/truth.rs"]
+mod truth;
 
 /// The machine's clock with pauses a tenth as long: the simulated phone needs no time to draw.
 struct HastyClock;
@@ -67,55 +69,8 @@ async fn run_on(phone: &dyn Phone, goods_id: &str, gate: &Record) -> Result<PddD
     collect(&ctx, &task).await
 }
 
-/// What a careful person would write down from this goods' pages.
 fn assert_matches(goods: &Goods, data: &PddData) {
-    let name = &goods.title;
-    assert_eq!(data.validate(), Ok(()), "the document must be storable: {name}");
-    assert_eq!(&data.goods.title, name, "the title in full");
-    assert_eq!(data.shop.name.as_deref(), Some(goods.shop.as_str()), "the shop beside 进店: {name}");
-    let sales = data.metrics.sales.as_ref();
-    // A glued price line hides the sales text of some goods; unknown is not zero.
-    if goods.glued.is_none() {
-        assert_eq!(sales.map(|m| m.raw.as_str()), Some(goods.sales_text.as_str()), "the goods' own sales: {name}");
-    } else if let Some(sales) = sales {
-        assert!(goods.glued.as_ref().is_some_and(|line| line.contains(&sales.raw)), "sales only from the line itself: {name}: {sales:?}");
-    }
-    assert_eq!(data.metrics.reviews.as_ref().map(|m| m.raw.as_str()), Some(goods.reviews_text.as_str()), "the goods' own reviews: {name}");
-
-    assert_eq!(data.dimensions.len(), goods.dimensions.len(), "every choice: {name}: {:?}", data.dimensions);
-    for (want, got) in goods.dimensions.iter().zip(&data.dimensions) {
-        assert_eq!(got.name, want.name, "choices in page order: {name}");
-        let want: BTreeMap<&str, bool> = want.values.iter().map(|v| (v.text.as_str(), !v.sold_out)).collect();
-        let got: BTreeMap<&str, bool> = got.values.iter().map(|v| (v.text.as_str(), v.available)).collect();
-        assert_eq!(got, want, "every value and whether it can be had: {name}");
-    }
-    let keys: BTreeSet<&str> = data.dimensions.iter().map(|d| d.key.as_str()).collect();
-    assert_eq!(keys.len(), data.dimensions.len(), "keys are distinct: {name}");
-
-    let combinations: usize = goods.dimensions.iter().map(|d| d.values.len()).product();
-    assert_eq!(data.skus.len(), combinations, "one SKU per combination: {name}");
-    let priced = goods.price_dimension();
-    for sku in &data.skus {
-        let Some(at) = priced else {
-            assert_eq!(sku.price_cent, goods.price_of(""), "the page's own price: {name}");
-            continue;
-        };
-        let key = &data.dimensions[at].key;
-        let value = &sku.options[key];
-        let shown = goods.dimensions[at].values.iter().find(|v| &v.text == value).expect("values were compared above");
-        let want = if shown.sold_out { None } else { goods.price_of(value) };
-        assert_eq!(sku.price_cent, want, "the price of {value}: {name}");
-        assert_eq!(sku.list_price_cent, want, "one price in the header is also the list price: {name}");
-        let observed: Vec<(&str, &str)> = sku.price_observed_at.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        let proof = if want.is_some() { vec![(key.as_str(), value.as_str())] } else { Vec::new() };
-        assert_eq!(observed, proof, "a price names only what was chosen: {name}");
-        let available = goods
-            .dimensions
-            .iter()
-            .zip(&data.dimensions)
-            .all(|(want, got)| want.values.iter().any(|v| v.text == sku.options[&got.key] && !v.sold_out));
-        assert_eq!(sku.available, available, "sold out when any of its values is: {name}");
-    }
+    assert_eq!(truth::differences(goods, data), Vec::<String>::new(), "what was read is what the catalogue says: {}", goods.title);
 }
 
 fn assert_harmless(sim: &Sim) {

@@ -85,7 +85,7 @@ impl Demo {
         let (for_user, samples, console) = (password.clone(), goods.clone(), Arc::clone(&admin));
         let samples = tokio::task::spawn_blocking(move || -> Result<Vec<RemoteTaskId>, cmautobuy_server::CallError> {
             let admin = console.admin();
-            let user = CreateUser { user_name: USER.to_owned(), password: for_user, roles: vec![Role::Buyer] };
+            let user = CreateUser::new(USER, for_user, vec![Role::Buyer]);
             let user_id = admin.create_user(&user)?.user_id;
             admin.authorize_device(&AuthorizeDevice { device_id: device, user_id, name: "demo".to_owned() })?;
             samples.iter().map(|id| Ok(admin.create_task(&sample(id), None)?.task_id)).collect()

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cmautobuy_device::AdbKey;
+use cmautobuy_device::connect::AdbHub;
 use cmautobuy_engine::{WorkOrder, WorkState};
 use cmautobuy_protocol::{DeviceId, Password};
 use cmautobuy_store::{BindServer, LocalTaskId, Page, Store, TaskFilter};
@@ -49,6 +51,8 @@ pub(crate) struct Inner {
     pub(crate) nudges: Arc<Nudges>,
     pub(crate) device: DeviceId,
     pub(crate) phone: watch::Receiver<PhoneStatus>,
+    pub(crate) hub: Arc<AdbHub>,
+    pub(crate) key: Arc<AdbKey>,
     pub(crate) address: watch::Sender<Option<PhoneAddress>>,
     pub(crate) base_url: Mutex<String>,
     pub(crate) settings: Mutex<Settings>,
@@ -340,6 +344,7 @@ impl App {
                 tracing::error!(%error, "a loop ended badly");
             }
         }
+        self.0.hub.stop().await;
         self.0.store.clone().close().await;
         tracing::info!("stopped");
     }

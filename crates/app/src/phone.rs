@@ -1,15 +1,17 @@
 //! Keeps the phone connected and knows whether it is fit to work (D19). Never taps: that is the worker's.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use cmautobuy_device::connect::{AdbHost, AdbHub, Backoff, ConnectError, DeviceWatch, HubError, Roster};
 use cmautobuy_device::{
-    AdbKey, Capture, CaptureWant, Foreground, Phone, PhoneError, PhoneFacts, Ticket, Verdict, connect_direct, connect_server,
+    AdbKey, Capture, CaptureWant, Foreground, Measured, Phone, PhoneError, PhoneFacts, ReadersAllowed, Ticket, Verdict, connect_direct,
+    connect_server,
 };
 use cmautobuy_engine::PhoneSlot;
 use cmautobuy_protocol::error::chain;
+use cmautobuy_store::{PhoneSeen, Store};
 use cmautobuy_sync::PhoneReport;
 use cmautobuy_task::{Clock, LeaseCell, Mono};
 use tokio::sync::{Notify, watch};
@@ -24,8 +26,6 @@ const PING: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_secs(60);
 /// A successful look counts this long: the server's heartbeat TTL (D19).
 const FRESH: Duration = Duration::from_secs(120);
-/// Between two tries to connect.
-const RETRY: [Duration; 4] = [Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(10), Duration::from_secs(30)];
 
 /// What is known of the phone now.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +65,9 @@ impl Phone for Watched {
         }
         Ok(capture)
     }
+    async fn measure(&self, allowed: &ReadersAllowed) -> Result<Vec<Measured>, PhoneError> {
+        self.inner.measure(allowed).await
+    }
     async fn act(&self, ticket: Ticket) -> Result<(), PhoneError> {
         self.inner.act(ticket).await
     }
@@ -82,6 +85,10 @@ pub(crate) struct PhoneLoop {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) lease: Arc<LeaseCell>,
     pub(crate) key: Arc<AdbKey>,
+    /// Our own adb server, started only when an address needs it.
+    pub(crate) hub: Arc<AdbHub>,
+    /// Where phones are remembered; demo's simulated one is not worth it, but its own store takes it.
+    pub(crate) store: Store,
     pub(crate) address: watch::Receiver<Option<PhoneAddress>>,
     pub(crate) slot: watch::Sender<PhoneSlot>,
     pub(crate) report: watch::Sender<PhoneReport>,
@@ -112,25 +119,65 @@ impl PhoneLoop {
         let Some(address) = address else { return std::future::pending().await };
         let name = describe(Some(address));
         let last_look = Arc::new(Mutex::new(None));
-        let mut failures = 0_usize;
+        let mut backoff = Backoff::PHONE;
+        // A named server is watched too: a pulled cable is then seen at once, and a plugged one ends the wait.
+        let named = match address {
+            PhoneAddress::Server { server, .. } => Some(DeviceWatch::start(AdbHost::new(*server))),
+            PhoneAddress::Direct(_) | PhoneAddress::OwnServer { .. } => None,
+        };
         loop {
-            let inner = match address {
-                PhoneAddress::Direct(at) => connect_direct(*at, Arc::clone(&self.key)),
-                PhoneAddress::Server { server, serial } => connect_server(SocketAddr::clone(server), serial.clone()),
-            };
-            let phone: Arc<dyn Phone> = Arc::new(Watched { inner, clock: Arc::clone(&self.clock), last_look: Arc::clone(&last_look) });
-            let error = match phone.facts().await {
-                Ok(facts) => {
-                    failures = 0;
-                    tracing::info!(serial = facts.serial, model = facts.model, android = facts.android_version, "phone connected");
-                    self.stay(&phone, &facts, &last_look, &name).await
+            let mut sight = Sight { serial: serial_of(address), roster: named.as_ref().map(DeviceWatch::roster) };
+            let failed = match self.connect(address, &mut sight).await {
+                Ok(inner) => {
+                    let phone: Arc<dyn Phone> =
+                        Arc::new(Watched { inner, clock: Arc::clone(&self.clock), last_look: Arc::clone(&last_look) });
+                    let error = match phone.facts().await {
+                        Ok(facts) => {
+                            backoff.reset();
+                            tracing::info!(serial = facts.serial, model = facts.model, android = facts.android_version, "phone connected");
+                            self.remember(&facts, &name).await;
+                            tokio::select! {
+                                error = self.stay(&phone, &facts, &last_look, &name) => error,
+                                () = sight.lost() => PhoneError::DeviceGone { serial: facts.serial.clone() },
+                            }
+                        }
+                        Err(error) => error,
+                    };
+                    HubError::Phone(error)
                 }
                 Err(error) => error,
             };
-            tracing::warn!(%error, source = ?std::error::Error::source(&error), "phone not usable");
-            self.publish(None, &name, Some(problem_of(&error)));
-            tokio::time::sleep(RETRY[failures.min(RETRY.len() - 1)]).await;
-            failures += 1;
+            tracing::warn!(error = %failed, source = ?std::error::Error::source(&failed), "phone not usable");
+            self.publish(None, &name, Some(hub_problem(&failed)));
+            tokio::select! {
+                () = tokio::time::sleep(backoff.next_random()) => {}
+                () = sight.appeared() => {}
+            }
+        }
+    }
+
+    async fn connect(&self, address: &PhoneAddress, sight: &mut Sight) -> Result<Arc<dyn Phone>, HubError> {
+        match address {
+            PhoneAddress::Direct(at) => Ok(connect_direct(*at, Arc::clone(&self.key))),
+            PhoneAddress::Server { server, serial } => Ok(connect_server(*server, serial.clone())),
+            PhoneAddress::OwnServer { serial } => {
+                sight.roster = Some(self.hub.open().await.map_err(HubError::Connect)?.1);
+                self.hub.phone(serial).await
+            }
+        }
+    }
+
+    /// Best effort: a phone that works but cannot be remembered is still a phone that works.
+    async fn remember(&self, facts: &PhoneFacts, name: &str) {
+        let seen = PhoneSeen {
+            serial: facts.serial.clone(),
+            model: facts.model.clone(),
+            android_version: facts.android_version.clone(),
+            address: name.to_owned(),
+        };
+        let now = self.clock.now();
+        if let Err(error) = self.store.write(move |tx| tx.phone_seen(&seen, now)).await {
+            tracing::warn!(%error, "the phone could not be remembered");
         }
     }
 
@@ -208,14 +255,120 @@ impl PhoneLoop {
     }
 }
 
-fn describe(address: Option<&PhoneAddress>) -> String {
+/// What an adb server shows of this phone; nothing where there is no server.
+struct Sight {
+    serial: String,
+    roster: Option<watch::Receiver<Roster>>,
+}
+
+impl Sight {
+    fn is_ready(roster: &Roster, serial: &str) -> bool {
+        roster.find(serial).is_some_and(|phone| phone.is_ready())
+    }
+
+    /// The phone left the list. A list that is out of date says nothing.
+    async fn lost(&mut self) {
+        self.until(|roster, serial| roster.lost.is_none() && roster.lists > 0 && !Sight::is_ready(roster, serial)).await;
+    }
+
+    /// The phone is not ready now and then is: plugged in or allowed.
+    async fn appeared(&mut self) {
+        self.until(|roster, serial| !Sight::is_ready(roster, serial)).await;
+        self.until(Sight::is_ready).await;
+    }
+
+    async fn until(&mut self, met: impl Fn(&Roster, &str) -> bool) {
+        let serial = self.serial.clone();
+        let seen = match &mut self.roster {
+            Some(roster) => roster.wait_for(|roster| met(roster, &serial)).await.is_ok(),
+            None => false,
+        };
+        // Nothing to watch, or the watch has ended: the ping and the back-off are all there is.
+        if !seen {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn serial_of(address: &PhoneAddress) -> String {
+    match address {
+        PhoneAddress::Direct(at) => at.to_string(),
+        PhoneAddress::OwnServer { serial } | PhoneAddress::Server { serial, .. } => serial.clone(),
+    }
+}
+
+/// As a person would type it.
+pub(crate) fn describe(address: Option<&PhoneAddress>) -> String {
     match address {
         None => String::new(),
         Some(PhoneAddress::Direct(at)) => at.to_string(),
-        Some(PhoneAddress::Server { serial, .. }) => serial.clone(),
+        Some(PhoneAddress::OwnServer { serial }) => format!("adb:{serial}"),
+        Some(PhoneAddress::Server { server, serial }) => format!("adb:{server}/{serial}"),
     }
+}
+
+fn hub_problem(error: &HubError) -> Problem {
+    match error {
+        HubError::Connect(error) => connect_problem(error),
+        HubError::Phone(error) => problem_of(error),
+    }
+}
+
+pub(crate) fn connect_problem(error: &ConnectError) -> Problem {
+    Problem::from_code(error.code(), &chain(error))
 }
 
 pub(crate) fn problem_of(error: &PhoneError) -> Problem {
     Problem::from_code(error.code(), &chain(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use cmautobuy_device::connect::SeenPhone;
+    use cmautobuy_device::{ListedDevice, ListedState};
+
+    use super::*;
+
+    fn roster(state: Option<ListedState>, lists: u64) -> Roster {
+        let road = |state| ListedDevice { serial: "A".into(), state, model: None, product: None, usb: None, transport_id: None };
+        let phones = state.map(|state| SeenPhone { serial: "A".into(), model: None, roads: vec![road(state)] });
+        Roster { phones: phones.into_iter().collect(), lost: None, lists }
+    }
+
+    async fn is_over(work: impl Future<Output = ()>) -> bool {
+        // The clock is paused, so this waits exactly until nothing else can happen.
+        tokio::time::timeout(Duration::from_secs(1), work).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pulled_cable_is_seen_and_a_lost_server_is_not_one() {
+        let ready = || Some(ListedState::Device);
+        let gone = Roster { lost: Some(Arc::new(ConnectError::NoAdb { looked: String::new() })), ..roster(None, 3) };
+        for (name, now, want) in [
+            ("ready", roster(ready(), 1), false),
+            ("pulled", roster(None, 2), true),
+            ("offline", roster(Some(ListedState::Offline), 2), true),
+            ("no list yet", roster(None, 0), false),
+            ("the server went away", gone, false),
+        ] {
+            let (_keep, seen) = watch::channel(now);
+            let mut sight = Sight { serial: "A".into(), roster: Some(seen) };
+            assert_eq!(is_over(sight.lost()).await, want, "row {name}");
+        }
+        assert!(!is_over(Sight { serial: "A".into(), roster: None }.lost()).await, "without a server only the ping tells");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_plugged_phone_ends_the_wait() {
+        let (tell, seen) = watch::channel(roster(Some(ListedState::Device), 1));
+        let mut sight = Sight { serial: "A".into(), roster: Some(seen) };
+        assert!(!is_over(sight.appeared()).await, "a phone that was ready all along failed for another reason: back off");
+        tell.send_replace(roster(Some(ListedState::Unauthorized), 2));
+        assert!(!is_over(sight.appeared()).await, "not allowed yet");
+        tell.send_replace(roster(Some(ListedState::Unauthorized), 3));
+        let (appeared, ()) = tokio::join!(is_over(sight.appeared()), async {
+            tell.send_replace(roster(Some(ListedState::Device), 4));
+        });
+        assert!(appeared, "Allow was pressed: connect now, not after half a minute");
+    }
 }

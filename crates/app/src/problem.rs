@@ -93,9 +93,93 @@ problems! {
         zh: "连不上手机的调试端口。" => "请确认手机地址和端口正确、手机在同一网络，并已打开 USB 调试或无线调试。",
         en: "The phone's debugging port cannot be reached." => "Check its address and port, that it is on the same network and that USB or wireless debugging is on."
     }
+    AdbMissing "ADB_MISSING" {
+        zh: "找不到 adb 程序。" => "请在设置里填写 adb 的位置，或改用无线方式直接填手机地址（例如 192.168.0.20:5555），那样不需要 adb。",
+        en: "No adb program was found." => "Name one in the settings, or reach the phone by its address (such as 192.168.0.20:5555), which needs no adb."
+    }
+    AdbFailed "ADB_FAILED" {
+        zh: "adb 程序运行出错。" => "请看详情里 adb 自己的说明；常见原因是杀毒软件拦截或文件不全，放行或重新安装后再试。",
+        en: "The adb program failed." => "Read its own words in the detail; a virus scanner or a missing file is the usual reason. Allow or reinstall it, then try again."
+    }
+    AdbPortHeld "ADB_PORT_HELD" {
+        zh: "adb 要用的端口被另一个程序占着。" => "请关闭详情里写的那个程序（手机助手、模拟器等），或改用别的端口。",
+        en: "Another program holds the port adb needs." => "Close the program named in the detail (a phone assistant or emulator), or choose another port."
+    }
+    AdbServerDown "ADB_SERVER_DOWN" {
+        zh: "adb 服务没有在运行。" => "程序会自己启动它；如果一直不行，请运行“体检”并按提示处理。",
+        en: "The adb server is not running." => "The program starts its own by itself; if that does not help, run the doctor and follow it."
+    }
+    AdbVersionClash "ADB_VERSION_CLASH" {
+        zh: "这台电脑上有两个版本不同的 adb，会互相关闭对方。" => "请把手机地址改成 adb:序列号，使用程序自带的 adb；或关闭详情里的程序。",
+        en: "Two adb programs of different versions on this computer end each other." => "Set the phone's address to adb:SERIAL to use our own adb, or close the program named in the detail."
+    }
+    AdbOtherServer "ADB_OTHER_SERVER" {
+        zh: "另一个程序也在运行 adb，可能抢走数据线上的手机。" => "如果手机时断时续，请关闭详情里写的程序。",
+        en: "Another program runs an adb too and may take phones on a cable." => "If the phone comes and goes, close the program named in the detail."
+    }
+    AdbTooOld "ADB_TOO_OLD" {
+        zh: "这个 adb 太旧，不支持配对码和自动发现。" => "请换用 31 以上版本的 adb，或用数据线连接。",
+        en: "This adb is too old to pair by code or to discover phones." => "Use adb 31 or newer, or a cable."
+    }
+    PairingRefused "PAIRING_REFUSED" {
+        zh: "手机没有接受配对码。" => "请在手机“无线调试 → 使用配对码配对设备”里看新的地址和六位数字，窗口开着的时候再输入一次。",
+        en: "The phone did not accept the pairing code." => "On the phone open Wireless debugging, Pair device with pairing code, and type the address and six digits while that window is open."
+    }
+    PhoneHeld "PHONE_HELD" {
+        zh: "手机连在另一个程序的 adb 上。" => "请关闭详情里写的程序，再拔插一次数据线。",
+        en: "The phone is held by another program's adb." => "Close the program named in the detail, then unplug the cable and plug it in again."
+    }
+    PhoneNotFound "PHONE_NOT_FOUND" {
+        zh: "没有找到这部手机。" => "请换一根能传数据的线或换一个接口，在手机上选“传输文件”，并确认已打开 USB 调试。",
+        en: "This phone was not found." => "Use a cable that carries data or another socket, choose file transfer on the phone and check that USB debugging is on."
+    }
+    PhoneOffline "PHONE_OFFLINE" {
+        zh: "手机连着，但没有响应（offline）。" => "程序会自动重连；不行的话请拔插数据线，或把 USB 调试关掉再打开。",
+        en: "The phone is connected but offline." => "It is reconnected by itself; if not, unplug and plug it in, or turn USB debugging off and on."
+    }
+    UsbNoPermissions "USB_NO_PERMISSIONS" {
+        zh: "系统不允许当前用户访问这部手机。" => "请安装 Android 的 udev 规则（例如 android-sdk-platform-tools-common）后重新插线。",
+        en: "This user may not use the phone on the cable." => "Install Android's udev rules (for example android-sdk-platform-tools-common), then plug it in again."
+    }
+    PhoneWrongMode "PHONE_WRONG_MODE" {
+        zh: "手机不在正常系统里（恢复模式或刷机模式）。" => "请重启手机，进入正常桌面后再试。",
+        en: "The phone is in recovery or the bootloader." => "Restart it into the normal system, then try again."
+    }
+    PhoneTwoRoads "PHONE_TWO_ROADS" {
+        zh: "同一部手机有两条连接（数据线和无线）。" => "无需处理，程序按一部手机对待并优先用数据线。",
+        en: "One phone is connected in two ways." => "Nothing to do; it counts as one phone and the cable is preferred."
+    }
+    ScreenOff "SCREEN_OFF" {
+        zh: "手机屏幕是黑的。" => "运行任务前会自动点亮；建议在开发者选项里打开“保持唤醒状态”。",
+        en: "The phone's screen is off." => "It is woken before a run; turning on \"Stay awake\" in the developer options is advised."
+    }
+    ScreenLocked "SCREEN_LOCKED" {
+        zh: "手机锁屏了。" => "请解锁手机；专用手机建议取消锁屏密码。",
+        en: "The phone is locked." => "Unlock it; a phone used only for this is best without a lock."
+    }
+    PddDisabled "PDD_DISABLED" {
+        zh: "手机上的拼多多被停用了。" => "请在手机“设置 → 应用管理 → 拼多多”里点“启用”。",
+        en: "Pinduoduo is switched off on the phone." => "Open Settings, Apps, Pinduoduo on the phone and press Enable."
+    }
+    PddOld "PDD_OLD" {
+        zh: "手机上的拼多多版本太旧，页面可能认不出。" => "请更新拼多多后再运行任务。",
+        en: "The Pinduoduo on the phone is old and its pages may not be recognised." => "Update it before running tasks."
+    }
+    PhoneStorageLow "PHONE_STORAGE_LOW" {
+        zh: "手机存储空间快满了。" => "请清理手机，至少留出 500 MB。",
+        en: "The phone's storage is almost full." => "Free at least 500 MB on it."
+    }
+    AnimationsOn "ANIMATIONS_ON" {
+        zh: "手机开着系统动画，读屏会变慢。" => "可以在“体检”里一键关闭（能恢复），或在开发者选项里把三个动画缩放设为“关闭”。",
+        en: "The phone's animations are on, which slows reading its screen." => "Let the doctor turn them off (it can be undone), or set the three animation scales to off in the developer options."
+    }
+    PhoneClockOff "PHONE_CLOCK_OFF" {
+        zh: "手机时间不准。" => "请在手机“日期和时间”里打开“自动确定时间”。",
+        en: "The phone's clock is wrong." => "Turn on automatic date and time on the phone."
+    }
     PhoneUnauthorized "UNAUTHORIZED" {
-        zh: "手机没有允许这台电脑调试。" => "请在手机弹出的“允许 USB 调试吗”窗口中勾选“始终允许”并点“允许”。",
-        en: "The phone has not allowed this computer to debug it." => "On the phone, tick \"Always allow\" in the debugging question and press Allow."
+        zh: "手机没有允许这台电脑调试。" => "请解锁手机，在“允许 USB 调试吗”窗口中勾选“始终允许”并点“允许”；没有弹窗就在开发者选项里点“撤销 USB 调试授权”，再拔插一次。",
+        en: "The phone has not allowed this computer to debug it." => "Unlock the phone, tick \"Always allow\" in the debugging question and press Allow; without a question, revoke USB debugging authorisations in the developer options and plug it in again."
     }
     PddMissing "PDD_MISSING" {
         zh: "手机上没有安装拼多多。" => "请在手机上安装拼多多并登录，然后重试。",

@@ -15,6 +15,7 @@ use crate::view::{Language, Preferences, Theme};
 pub(crate) const BASE_URL: &str = "admin.base_url";
 pub(crate) const REQUEST_TIMEOUT: &str = "admin.request_timeout_seconds";
 pub(crate) const PHONE_ADDRESS: &str = "device.address";
+pub(crate) const ADB_PROGRAM: &str = "device.adb_program";
 pub(crate) const POLL_INTERVAL: &str = "automation.poll_interval_seconds";
 pub(crate) const MAX_RETRIES: &str = "automation.max_retries";
 pub(crate) const DRY_RUN: &str = "automation.dry_run";
@@ -28,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) base_url: String,
     pub(crate) request_timeout: Duration,
     pub(crate) phone: String,
+    /// Empty: the one that came with us, or the one on the search path.
+    pub(crate) adb_program: String,
     pub(crate) poll: Duration,
     pub(crate) max_retries: u32,
     pub(crate) dry_run: bool,
@@ -47,6 +50,7 @@ impl Settings {
                     base_url: r.setting_get(BASE_URL)?.unwrap_or_default(),
                     request_timeout: Duration::from_secs(within(r.setting_get(REQUEST_TIMEOUT)?, 2, 120, 15)),
                     phone: r.setting_get(PHONE_ADDRESS)?.unwrap_or_default(),
+                    adb_program: r.setting_get(ADB_PROGRAM)?.unwrap_or_default(),
                     poll: Duration::from_secs(within(r.setting_get(POLL_INTERVAL)?, 1, 600, 10)),
                     max_retries: within(r.setting_get(MAX_RETRIES)?, 0, 10, 3),
                     dry_run: r.setting_get(DRY_RUN)?.unwrap_or(true),
@@ -88,7 +92,9 @@ pub(crate) async fn join_instances(store: &Store, instance: InstanceId, now: Wir
 pub(crate) enum PhoneAddress {
     /// Straight to the phone's debugging port; needs no adb program.
     Direct(SocketAddr),
-    /// Through an adb server, by serial: `adb:SERIAL` or `adb:127.0.0.1:5037/SERIAL`.
+    /// Through our own adb server, by the phone's serial: `adb:SERIAL`. Never the default port: that is other programs' (issue 4).
+    OwnServer { serial: String },
+    /// Through an adb server the operator named: `adb:127.0.0.1:5037/SERIAL`.
     Server { server: SocketAddr, serial: String },
 }
 
@@ -104,11 +110,17 @@ pub(crate) fn parse_phone(text: &str) -> Result<Option<PhoneAddress>, Problem> {
     let wrong = || Kind::SettingInvalid.with(format!("`{text}`: 192.168.0.20:5555 | adb:SERIAL | adb:127.0.0.1:5037/SERIAL"));
     let Some(rest) = text.strip_prefix("adb:") else { return text.parse().map(|a| Some(PhoneAddress::Direct(a))).map_err(|_| wrong()) };
     let (server, serial) = match rest.split_once('/') {
-        Some((server, serial)) => (server.parse().map_err(|_| wrong())?, serial),
-        None => (SocketAddr::from(([127, 0, 0, 1], 5037)), rest),
+        Some((server, serial)) => (Some(server.parse().map_err(|_| wrong())?), serial),
+        None => (None, rest),
     };
-    let fits = !serial.is_empty() && !serial.contains(char::is_whitespace);
-    if fits { Ok(Some(PhoneAddress::Server { server, serial: serial.to_owned() })) } else { Err(wrong()) }
+    if serial.is_empty() || serial.contains(char::is_whitespace) {
+        return Err(wrong());
+    }
+    let serial = serial.to_owned();
+    Ok(Some(match server {
+        Some(server) => PhoneAddress::Server { server, serial },
+        None => PhoneAddress::OwnServer { serial },
+    }))
 }
 
 #[cfg(test)]
@@ -121,7 +133,12 @@ mod tests {
         for (text, want, why) in [
             ("", Ok(None), "no phone chosen yet"),
             (" 192.168.0.20:5555 ", Ok(Some(PhoneAddress::Direct(SocketAddr::from(([192, 168, 0, 20], 5555))))), "pasted with spaces"),
-            ("adb:R58M123", Ok(Some(PhoneAddress::Server { server: local(5037), serial: "R58M123".into() })), "a phone on USB"),
+            ("adb:R58M123", Ok(Some(PhoneAddress::OwnServer { serial: "R58M123".into() })), "a phone on USB, never by 5037 unasked"),
+            (
+                "adb:127.0.0.1:5037/R58M123",
+                Ok(Some(PhoneAddress::Server { server: local(5037), serial: "R58M123".into() })),
+                "5037 because the operator says so",
+            ),
             (
                 "adb:127.0.0.1:15037/10.0.0.2:5555",
                 Ok(Some(PhoneAddress::Server { server: local(15037), serial: "10.0.0.2:5555".into() })),

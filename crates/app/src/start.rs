@@ -7,6 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use cmautobuy_device::AdbKey;
+use cmautobuy_device::connect::{AdbHub, AdbPlaces};
 use cmautobuy_engine::{ArtifactStore, Engine, EngineNudges, EngineParts, PhoneSlot, WorkOrder, WorkState};
 use cmautobuy_pdd::RulePack;
 use cmautobuy_protocol::error::chain;
@@ -24,7 +25,7 @@ use crate::demo::{self, Demo};
 use crate::folder::Folder;
 use crate::house::{App, Inner};
 use crate::options::StartOptions;
-use crate::phone::{PhoneLoop, PhoneStatus};
+use crate::phone::{PhoneLoop, PhoneStatus, describe};
 use crate::problem::{Kind, Problem};
 use crate::secrets::{self, LoginKeeper, SecretStore};
 use crate::settings::{self, Settings, parse_phone};
@@ -88,6 +89,14 @@ async fn adb_key(store: &Store, clock: &dyn Clock) -> Result<Arc<AdbKey>, Proble
     Ok(Arc::new(key))
 }
 
+/// Where to look for an adb: the operator's word, then what came with us, then the system's.
+fn adb_places(settings: &Settings) -> AdbPlaces {
+    let said = std::env::var("CMAUTOBUY_ADB").ok().unwrap_or_else(|| settings.adb_program.clone());
+    let chosen = (!said.trim().is_empty()).then(|| std::path::PathBuf::from(said.trim()));
+    let exe = std::env::current_exe().ok();
+    AdbPlaces::of_this_computer(chosen, exe.as_deref().and_then(std::path::Path::parent))
+}
+
 pub(crate) fn wire(base_url: &str, timeout: Duration) -> Result<Arc<dyn Wire>, Problem> {
     if base_url.is_empty() {
         return Ok(Arc::new(NoServer));
@@ -129,6 +138,7 @@ impl App {
             (None, None) => parse_phone(&settings.phone).unwrap_or_default(),
         };
 
+        let hub = Arc::new(AdbHub::new(adb_places(&settings)));
         let lease = Arc::new(LeaseCell::default());
         let nudges = Arc::new(Nudges::default());
         let keeper = Arc::new(LoginKeeper { secrets: Arc::clone(&secrets), name: Mutex::new(LoginKeeper::entry_name(device, &base_url)) });
@@ -138,7 +148,8 @@ impl App {
         };
         let slot = watch::Sender::<PhoneSlot>::new(None);
         let report = watch::Sender::new(PhoneReport::default());
-        let status = watch::Sender::new(PhoneStatus::default());
+        // Named from the first moment, so that whoever waits for the phone's light to settle does not take "not looked yet" for "no phone".
+        let status = watch::Sender::new(PhoneStatus { address: describe(address.as_ref()), ..PhoneStatus::default() });
         let address = watch::Sender::new(address);
         let claiming = watch::Sender::new(false);
         let order = watch::Sender::new(if options.auto_start { WorkOrder::Run { press: 0 } } else { WorkOrder::Stop });
@@ -181,6 +192,8 @@ impl App {
             clock: Arc::clone(&clock),
             lease: Arc::clone(&lease),
             key: Arc::clone(&key),
+            hub: Arc::clone(&hub),
+            store: store.clone(),
             address: address.subscribe(),
             slot: slot.clone(),
             report,
@@ -212,6 +225,8 @@ impl App {
             nudges,
             device,
             phone: status.subscribe(),
+            hub,
+            key,
             address,
             base_url: Mutex::new(base_url),
             settings: Mutex::new(settings),

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cmautobuy_protocol::account::UserKind;
 use cmautobuy_protocol::auth::{Role, Session};
 use cmautobuy_protocol::ids::uuid_at;
 use cmautobuy_protocol::lifecycle::StartRequest;
@@ -85,6 +86,8 @@ fn session(token: &str) -> Session {
         user_id: UserId::from_uuid(id(1)),
         user_name: "one".into(),
         roles: vec![Role::Buyer],
+        kind: UserKind::Platform,
+        permissions: Vec::new(),
         server_id: ServerId::from_uuid(id(9)),
         server_time: "2026-12-01T08:00:00Z".parse().unwrap(),
     }

@@ -35,7 +35,18 @@ enum Command {
     /// Show lights, counts and the newest tasks.
     Status,
     /// Check data folder, database, login, server, phone and Pinduoduo, with the next step for each.
-    Doctor,
+    Doctor {
+        /// Do what can be done without a person: start adb, reconnect, turn animations off.
+        #[arg(long, conflicts_with = "undo")]
+        fix: bool,
+        /// Give the phone's animations back as they were before --fix.
+        #[arg(long)]
+        undo: bool,
+    },
+    /// List phones: seen now through our adb, announced in the network, and remembered.
+    Phones,
+    /// Pair with a phone by the address and the six digits of its pairing window.
+    Pair { address: String, code: String },
     /// Log in to a server; the password is read from CMAUTOBUY_PASSWORD or the terminal.
     Login {
         #[arg(long)]
@@ -93,7 +104,9 @@ async fn go(args: Args) -> Result<ExitCode, Problem> {
             app.settle_lights(Duration::from_secs(5)).await;
             status(&app, &args.lang).await
         }
-        Command::Doctor => doctor(&app, &args.lang).await,
+        Command::Doctor { fix, undo } => doctor(&app, &args.lang, *fix, *undo).await,
+        Command::Phones => phones(&app, &args.lang).await,
+        Command::Pair { address, code } => app.pair_phone(address, code).await.map(|()| ExitCode::SUCCESS),
         Command::Login { server, user } => login(&app, server, user).await,
         Command::Device => app.overview().await.map(|overview| {
             println!("{}", overview.device_id);
@@ -172,15 +185,43 @@ async fn status(app: &App, lang: &str) -> Result<ExitCode, Problem> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn doctor(app: &App, lang: &str) -> Result<ExitCode, Problem> {
+async fn phones(app: &App, lang: &str) -> Result<ExitCode, Problem> {
+    let list = app.phones().await?;
+    for phone in list.phones {
+        let now = phone.state.as_deref().unwrap_or("-");
+        println!("{:<24} {:<12} {:<18} {}", phone.serial, now, phone.model, phone.roads.join("  "));
+    }
+    for problem in &list.problems {
+        say(problem, lang);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn doctor(app: &App, lang: &str, fix: bool, undo: bool) -> Result<ExitCode, Problem> {
     app.settle_lights(Duration::from_secs(8)).await;
+    if fix {
+        for done in app.doctor_fix().await? {
+            println!("+ {done}");
+        }
+    }
+    if undo {
+        println!("{}", if app.doctor_undo().await? { "+ animations given back" } else { "nothing was changed" });
+        return Ok(ExitCode::SUCCESS);
+    }
     let findings = app.doctor().await?;
     let mut code = ExitCode::SUCCESS;
     for finding in findings {
-        println!("{} {:?}  {}", if finding.problem.is_some() { "✗" } else { "✓" }, finding.check, finding.subject);
+        let mark = match (&finding.problem, finding.advice) {
+            (None, _) => "✓",
+            (Some(_), true) => "!",
+            (Some(_), false) => "✗",
+        };
+        println!("{mark} {:?}  {}{}", finding.check, finding.subject, if finding.fixable { "(--fix)" } else { "" });
         if let Some(problem) = &finding.problem {
             say(problem, lang);
-            code = ExitCode::FAILURE;
+            if !finding.advice {
+                code = ExitCode::FAILURE;
+            }
         }
     }
     Ok(code)

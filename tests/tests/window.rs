@@ -239,7 +239,7 @@ async fn an_operator_logs_in_and_works_a_task_off() {
     let sim =
         cmautobuy_phone_sim::start(SimConfig { dump_time: Duration::from_millis(20), ..SimConfig::default() }).await.expect("a phone");
     let phone = sim.addr().to_string();
-    let user = CreateUser { user_name: "operator".into(), password: Password::new("a-good-password"), roles: vec![Role::Buyer] };
+    let user = CreateUser::new("operator", Password::new("a-good-password"), vec![Role::Buyer]);
     let user_id = server.admin().create_user(&user).expect("the user is new").user_id;
 
     let window = Window::open(&["--phone", &phone], |_| {}).await;

@@ -6,8 +6,14 @@ use std::path::Path;
 use cmautobuy_app::problem::Kind;
 
 /// Where codes are born, and what a code looks like there.
-const BIRTHPLACES: [&str; 4] =
-    ["crates/device/src/error.rs", "crates/pdd/src/error.rs", "crates/pdd/src/collect.rs", "crates/engine/src/run.rs"];
+const BIRTHPLACES: [&str; 6] = [
+    "crates/device/src/error.rs",
+    "crates/device/src/connect/error.rs",
+    "crates/device/src/doctor/causes.rs",
+    "crates/pdd/src/error.rs",
+    "crates/pdd/src/collect.rs",
+    "crates/engine/src/run.rs",
+];
 
 fn codes(text: &str) -> BTreeSet<String> {
     let quoted = text.split('"').skip(1).step_by(2);

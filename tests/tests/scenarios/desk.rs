@@ -162,7 +162,7 @@ impl Desk {
     }
 
     pub(crate) fn create_user(&self) {
-        let user = CreateUser { user_name: USER.into(), password: Password::new(PASSWORD), roles: vec![Role::Buyer] };
+        let user = CreateUser::new(USER, Password::new(PASSWORD), vec![Role::Buyer]);
         self.admin.admin().create_user(&user).expect("the user is new");
     }
 

@@ -55,25 +55,24 @@ pub(crate) fn keyguard() -> View {
 
 /// The systemui window whose icons carry notification texts, as a reader's false-positive trap.
 pub(crate) fn notification_icons() -> View {
-    let icon = |left: i32, says: &str| view(IMAGE, rect(left, 28, left + 50, 78)).id("com.android.systemui:id/icon").desc(says);
-    view(FRAME, rect(0, 0, WIDTH, 95)).order(0).child(
-        view(LINEAR, rect(0, 0, WIDTH, 95))
-            .id("com.android.systemui:id/notification_icon_area")
-            .child(icon(260, "短信通知：【示例】您的验证码是274610，请勿泄露"))
-            .child(icon(320, "活动通知：全场0.01元起，马上抢"))
-            .child(icon(380, "系统通知：检测到异常，请完成安全验证")),
-    )
+    let icons = [
+        (260, "短信通知：【示例】您的验证码是274610，请勿泄露"),
+        (320, "活动通知：全场0.01元起，马上抢"),
+        (380, "系统通知：检测到异常，请完成安全验证"),
+    ];
+    icon_bar("com.android.systemui:id/notification_icon_area", &icons)
 }
 
 /// The same bar on a day without notifications.
 pub(crate) fn status_icons() -> View {
-    let icon = |left: i32, says: &str| view(IMAGE, rect(left, 28, left + 50, 78)).id("com.android.systemui:id/icon").desc(says);
-    view(FRAME, rect(0, 0, WIDTH, 95)).order(0).child(
-        view(LINEAR, rect(0, 0, WIDTH, 95))
-            .id("com.android.systemui:id/status_bar_contents")
-            .child(icon(860, "WLAN 信号强度满格"))
-            .child(icon(960, "电池电量为百分之86")),
-    )
+    icon_bar("com.android.systemui:id/status_bar_contents", &[(860, "WLAN 信号强度满格"), (960, "电池电量为百分之86")])
+}
+
+/// Icons by their left edge and what they say.
+fn icon_bar(id: &'static str, icons: &[(i32, &str)]) -> View {
+    let icon = |&(left, says): &(i32, &str)| view(IMAGE, rect(left, 28, left + 50, 78)).id("com.android.systemui:id/icon").desc(says);
+    let line = view(LINEAR, rect(0, 0, WIDTH, 95)).id(id);
+    view(FRAME, rect(0, 0, WIDTH, 95)).order(0).child(icons.iter().map(icon).fold(line, View::child))
 }
 
 /// A notification pulled down over everything: reads like a captcha and like a price, and is neither.

@@ -1,0 +1,3 @@
+//! `lingxing-sim`: see the library.
+
+fn main() {}

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::DEVICES;
 use crate::drive::{Call, Rate, Rates};
+use crate::{DEVICES, Pace};
 
 const GOAL_MS: f64 = 5.0;
 
@@ -51,7 +51,7 @@ impl fmt::Display for Point {
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) closed: Vec<Point>,
-    pub(crate) paced: Option<Point>,
+    pub(crate) paced: Vec<(Pace, Point)>,
 }
 
 impl Report {
@@ -83,9 +83,10 @@ impl Report {
                 println!("{:>7} {name:>18} {}", point.crowd, cell(point.ours(call)));
             }
         }
-        if let Some(point) = &self.paced {
+        for (pace, point) in &self.paced {
             println!(
-                "\nPaced: {DEVICES} devices, each about two tasks a second (ours: claim, start, run heartbeat, result; peer: claim, finish)"
+                "\nPaced: {DEVICES} devices, each about a task in {} s (ours: claim, start, run heartbeat, result; peer: claim, finish)",
+                pace.period.as_secs_f32()
             );
             println!("{:>10} {}   {}", "ours claim", cell(point.ours(Call::Claim)), cell(point.ours(Call::Result)));
             println!("{:>10} {}   {}", "peer claim", cell(point.peer(Call::Claim)), cell(point.peer(Call::Result)));
@@ -115,9 +116,15 @@ impl Report {
             println!("{} {what}", if fine { "met   " } else { "MISSED" });
             is_fine &= fine;
         };
-        if let Some(rate) = self.paced.as_ref().and_then(|point| point.ours(Call::Claim)) {
-            let p99 = rate.quantile_ms(0.99);
-            judge(p99 < GOAL_MS, format!("claim P99 under {GOAL_MS} ms at {DEVICES} devices, paced: {p99:.2} ms"));
+        for (pace, point) in self.paced.iter().filter(|(pace, _)| pace.is_judged) {
+            let p99 = |rate: Option<&Rate>| rate.map(|rate| rate.quantile_ms(0.99));
+            let every = pace.period.as_secs_f32();
+            if let Some(ours) = p99(point.ours(Call::Claim)) {
+                judge(ours < GOAL_MS, format!("claim P99 under {GOAL_MS} ms at {DEVICES} devices, a task in {every} s each: {ours:.2} ms"));
+                if let Some(peer) = p99(point.peer(Call::Claim)) {
+                    judge(ours < peer, format!("claim P99 ahead of the peer at that pace: {ours:.2} ms to {peer:.2} ms"));
+                }
+            }
         }
         for point in &self.closed {
             if let Some(ratio) = point.ratio() {
